@@ -1,0 +1,1 @@
+"""From questions to cited answers: HTTP, routing, retrieval, answering."""

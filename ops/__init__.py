@@ -1,0 +1,1 @@
+"""Operating Shinsen: command line, local stack, benchmarks, demo corpus, decisions."""

@@ -1,0 +1,1 @@
+"""Pure data: what travels between the parts of Shinsen. Imports nothing of ours."""
