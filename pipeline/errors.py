@@ -8,9 +8,7 @@ class ShinsenError(Exception):
 class InvalidEvent(ShinsenError):
     """The event can never be applied as it is: put it in the dead letters under `code`."""
 
-    def __init__(
-        self, code: str, reason: str, *, pointer: str = "", document: str = "", position: str = ""
-    ) -> None:
+    def __init__(self, code: str, reason: str, *, pointer: str = "", document: str = "", position: str = "") -> None:
         """Keep the stable word, the sentence for people, and where in the payload (a JSON pointer)."""
         super().__init__(reason)
         self.code, self.reason, self.pointer = code, reason, pointer

@@ -1,0 +1,39 @@
+"""The models: analysis and embedding, off the event loop."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from schemas.document import Analysis
+from schemas.knowledge import Mention
+
+
+class Analyzer(Protocol):
+    """Japanese analysis off the event loop. A pure function of (text, version)."""
+
+    version: str
+
+    async def tokens(self, texts: Sequence[str]) -> list[Analysis]:
+        """Sudachi level: terms, bigrams, identifiers; `mentions` holds identifiers only. Fast (ms)."""
+
+    async def mentions(self, texts: Sequence[str]) -> list[tuple[Mention, ...]]:
+        """GiNZA level: candidate mentions besides identifiers. Slow (about 75 ms per 400 characters)."""
+
+    async def close(self) -> None:
+        """Stop the workers; idempotent."""
+
+
+class Embedder(Protocol):
+    """Dense vectors off the event loop. A pure function of (text, model)."""
+
+    model: str
+    """Name and version of the model; empty when there is none and dense search is off."""
+    dimensions: int
+
+    async def passages(self, texts: Sequence[str]) -> list[bytes]:
+        """Return little-endian float32 unit vectors, one per text. Any text that the steps let pass works."""
+
+    async def query(self, text: str) -> bytes:
+        """Return the vector of a question."""
+
+    async def close(self) -> None:
+        """Stop the workers; idempotent."""

@@ -1,0 +1,199 @@
+"""The state store: what must never be lost, and the only commit point of a document."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Protocol
+
+import msgspec
+
+from schemas.access import AccessRule
+from schemas.document import Manifest
+from schemas.outcome import DeadLetter, Outcome, OutcomeName
+from schemas.record import Record
+
+
+class Advance(msgspec.Struct, frozen=True):
+    """What happened to a record offered to the state store."""
+
+    result: str
+    """`advanced`, `redelivered` (this very event already won), `duplicate`, or `superseded`."""
+    record: Record
+    """The record that stands now."""
+
+
+class CollectionState(msgspec.Struct, frozen=True):
+    """What is remembered of a source collection."""
+
+    source: str
+    collection: str
+    positioned: bool
+    floor: str
+    """Events below this position are superseded (truncate); empty when never truncated."""
+
+
+class Pending(msgspec.Struct, frozen=True):
+    """A document whose indexes are behind its record, in one generation."""
+
+    document: str
+    position: str
+    fresh: bool
+    """True when it has no applied version (so it may be staged as text first)."""
+    stage: str
+    """Stage of the committed manifest: ``, `text` or `full`."""
+
+
+class DeclaredName(msgspec.Struct, frozen=True, order=True):
+    """A normalized name that a record declares for an entity."""
+
+    name: str
+    """As `pipeline.text.normalize.name_key` gives it."""
+    family: str
+    key: str
+    """With the family: the entity."""
+    document: str = ""
+
+
+class Generation(msgspec.Struct, frozen=True, kw_only=True):
+    """One set of indexes built with one set of versions."""
+
+    name: str
+    state: str = "building"
+    """`building`, `live` or `retired`."""
+    created_at: str
+    versions: dict[str, str] = msgspec.field(default_factory=dict)
+    """What it was built with: mapping, analyzer, dictionary, embedder, ontology, patterns."""
+
+
+class State(Protocol):
+    """Records, positions, manifests, names, outcomes, dead letters, offsets, generations.
+
+    Each call is atomic and durable when it returns. Positions compare as plain byte strings.
+    """
+
+    # records
+    async def collection(self, source: str, collection: str, *, positioned: bool) -> CollectionState:
+        """Return the collection's row; the first call fixes `positioned` for good."""
+
+    async def collections(self) -> list[CollectionState]:
+        """Return all rows, ordered by source and collection."""
+
+    async def set_floor(self, source: str, collection: str, floor: str) -> None:
+        """Raise the floor; a lower one than there is changes nothing."""
+
+    async def advance(self, records: Sequence[Record]) -> list[Advance]:
+        """Offer records in order; each wins only over a smaller position (compare-and-set).
+
+        Equal position: `redelivered` when its origin is among the row's or already announced under
+        that position as the winner, else `duplicate`. A winner takes over the loser's unannounced
+        origins. Positions below the collection's floor are `superseded`.
+        """
+
+    async def records(self, documents: Sequence[str]) -> dict[str, Record]:
+        """Return the rows that exist; missing keys are absent."""
+
+    def scan_records(self, prefix: str = "") -> AsyncIterator[Record]:
+        """Yield all records (deletes too) whose key starts with `prefix`, in byte order of the key."""
+
+    # manifests, per generation
+    async def pending(self, generation: str, *, after: str = "", limit: int = 1000) -> list[Pending]:
+        """Return documents with key > `after`, in key order, that need work in this generation.
+
+        They are those whose record is newer than both the committed manifest and the position that
+        ended as a dead letter, whose manifest was not collected, whose stage is `text`, or that are
+        marked for relinking.
+        """
+
+    async def manifests(self, generation: str, documents: Sequence[str]) -> dict[str, Manifest]:
+        """Return the committed manifests; missing keys are absent; deletes are there with op delete."""
+
+    async def commit(self, generation: str, manifests: Sequence[Manifest]) -> list[bool]:
+        """Replace each manifest if its position is >= the committed one (compare-and-set).
+
+        True: committed, and not collected until `collected`. False: a newer one stands; the caller's
+        staged parts are garbage that the next collect of that document removes.
+        """
+
+    async def collected(self, generation: str, done: Sequence[tuple[str, str]], revision: int) -> None:
+        """Mark (document, position) pairs as collected at index revision `revision`.
+
+        A pair whose committed position differs is left alone.
+        """
+
+    async def settled(self, generation: str, documents: Sequence[str]) -> dict[str, str]:
+        """Return the position up to which each document is committed, collected and at stage full."""
+
+    async def uncollect_after(self, generation: str, revision: int) -> int:
+        """Mark all manifests collected at a later revision as not collected; return how many."""
+
+    async def revision(self, generation: str) -> int:
+        """Return the highest revision that `collected` saw, 0 at first."""
+
+    def scan_manifests(self, generation: str) -> AsyncIterator[Manifest]:
+        """Yield all committed manifests in byte order of the key."""
+
+    async def counts(self, generation: str) -> dict[str, int]:
+        """Return `records`, `documents` (upserts committed), `text`, `full`, `uncollected`, `dead_letters`,
+        `relinks` and one `outcome.<name>` per outcome."""
+
+    # names: which normalized names records declare, for linking mentions in other documents
+    async def replace_names(self, generation: str, document: str, names: Sequence[DeclaredName]) -> list[str]:
+        """Replace what `document` declares; return the names (texts) whose set of entities changed."""
+
+    async def declared_names(self, generation: str) -> list[DeclaredName]:
+        """Return every distinct (name, entity) with one declaring document, ordered by name and entity."""
+
+    async def mark_relinks(self, generation: str, documents: Sequence[str]) -> None:
+        """Mark documents for relinking; marking twice is marking once."""
+
+    async def clear_relinks(self, generation: str, documents: Sequence[str]) -> None:
+        """Remove marks; missing ones are no error."""
+
+    # outcomes and dead letters
+    async def announce(self, outcomes: Sequence[Outcome]) -> None:
+        """Record outcomes by event id; a repeated announcement changes nothing, except that a
+        `dead_letter` may become something else after a retry. Clears the origins of the record."""
+
+    async def outcomes(self, events: Sequence[str]) -> dict[str, OutcomeName]:
+        """Return the outcomes known; missing ids are absent."""
+
+    async def bury(self, letters: Sequence[DeadLetter], generation: str = "") -> None:
+        """Keep dead letters (same id: attempts + 1, unresolved again) and announce `dead_letter`.
+
+        With a generation and a position, that position no longer counts as pending there.
+        """
+
+    async def dead_letters(self, *, after: str = "", limit: int = 100, resolved: bool = False) -> list[DeadLetter]:
+        """Return letters with id > `after`, ordered by id."""
+
+    async def dead_letter(self, letter: str) -> DeadLetter | None:
+        """Return one, or None."""
+
+    async def dead_positions(self, documents: Sequence[str]) -> dict[str, list[DeadLetter]]:
+        """Return the unresolved letters of these documents."""
+
+    async def resolve(self, letters: Sequence[str], generation: str = "") -> None:
+        """Mark letters resolved; with a generation their documents count as pending there again."""
+
+    # offsets, access classes, generations
+    async def offset(self, consumer: str) -> int:
+        """Return the committed offset, 0 when there is none."""
+
+    async def commit_offset(self, consumer: str, offset: int) -> None:
+        """Raise the offset; a lower one changes nothing."""
+
+    async def remember_classes(self, rules: Sequence[AccessRule]) -> None:
+        """Keep rules by their access class; known ones are no error."""
+
+    async def access_classes(self) -> dict[str, AccessRule]:
+        """Return all known classes."""
+
+    async def generations(self) -> list[Generation]:
+        """Return all generations, oldest first; exactly one is `live` once one was promoted."""
+
+    async def create_generation(self, generation: Generation) -> None:
+        """Add a generation in state `building`; the same name again is no error."""
+
+    async def promote(self, name: str) -> None:
+        """Make `name` live and the one before it `retired`, in one step. KeyError when unknown."""
+
+    async def drop_generation(self, name: str) -> None:
+        """Forget a generation that is not live, with its manifests, names and marks; missing is no error."""
