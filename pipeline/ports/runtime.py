@@ -1,0 +1,100 @@
+"""The runtime: what the HTTP API asks of a running pipeline, embedded or on the stack."""
+
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol
+
+import msgspec
+
+from pipeline.mapping import Mappings
+from pipeline.ports.chunk_index import ChunkIndex
+from pipeline.ports.graph import Graph
+from pipeline.ports.models import Analyzer, Embedder
+from pipeline.ports.state import State
+from schemas.change_event import RawEvent
+from schemas.outcome import Outcome, TokenPart
+
+
+class Submission(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one event at the door."""
+
+    index: int
+    status: str
+    """`accepted` or `rejected`."""
+    event: str = ""
+    """Event id when accepted."""
+    document: str = ""
+    part: TokenPart | None = None
+    """What its freshness token covers; None for events without a key (truncate)."""
+    code: str = ""
+    reason: str = ""
+    pointer: str = ""
+    """JSON pointer into the event, when rejected."""
+    too_large: bool = False
+    dead_letter: str = ""
+    """Id under which a rejected event was kept."""
+
+
+class Watermarks(msgspec.Struct, frozen=True, kw_only=True):
+    """How far each store is: the arrival time (RFC 3339 UTC) up to which every event is in it."""
+
+    records: str
+    chunks: str
+    """Text and vectors of everything that arrived by then."""
+    text: str
+    """Text at least (staged load)."""
+    graph: str
+    pending: int
+    """Documents not yet full."""
+    pending_text: int
+    """Documents not searchable at all yet."""
+    relinks: int
+
+
+class Indexes(msgspec.Struct, frozen=True):
+    """One generation's indexes, pinned: they are not removed while in use."""
+
+    generation: str
+    chunks: ChunkIndex
+    graph: Graph
+
+
+class Runtime(Protocol):
+    """A running pipeline."""
+
+    state: State
+    analyzer: Analyzer
+    embedder: Embedder
+    mappings: Mappings
+
+    def live(self) -> AbstractAsyncContextManager[Indexes]:
+        """Pin the live generation for one request."""
+
+    async def submit(self, events: Sequence[RawEvent]) -> list[Submission]:
+        """Decode, refuse or log events, in order. Accepted ones are durable on return; refused ones are
+        kept as dead letters. Raises Backpressure when queues are full (nothing is taken then)."""
+
+    async def wait_settled(self, parts: Sequence[TokenPart], timeout_s: float) -> None:
+        """Return once each document is committed, collected and full at its position or a newer one.
+        Raises EventDead when such an event ended as a dead letter, NotFresh after `timeout_s`."""
+
+    async def wait_outcomes(self, events: Sequence[str], timeout_s: float) -> dict[str, Outcome]:
+        """Return the outcomes known when all are there or the time is over."""
+
+    async def watermarks(self) -> Watermarks:
+        """Return how far each store is."""
+
+    def hurry(self, documents: Sequence[str]) -> None:
+        """Move staged documents to the front: somebody just asked for them."""
+
+    async def status(self) -> dict[str, Any]:
+        """Return counts, offsets, generations, queues, versions and workers, for people and probes."""
+
+    async def digest(self) -> dict[str, str]:
+        """Read every store back; one hash per part and `all`. Raises NotFresh when not everything is full."""
+
+    async def replay(self) -> dict[str, Any]:
+        """Build a new generation from the records, switch to it, drop the old one; return what was done."""
+
+    async def retry(self, letters: Sequence[str]) -> dict[str, str]:
+        """Try dead letters again; return for each id what was done (`queued` or why not)."""
