@@ -1,0 +1,245 @@
+"""Start, kill, restart and stop the servers of one data directory."""
+
+import os
+import shutil
+import signal
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from ops.stack import ports, process, state
+from ops.stack.connect import Connect
+from ops.stack.errors import StackError
+from ops.stack.fetch import Fetcher, default_cache
+from ops.stack.fuseki import Fuseki
+from ops.stack.kafka import Kafka
+from ops.stack.oxigraph import Oxigraph
+from ops.stack.postgres import Postgres
+from ops.stack.server import Endpoint, Server, Site
+from ops.stack.weaviate import Weaviate
+
+# In the order of their start: the slowest first, since they come up side by side.
+SERVERS: Mapping[str, Server] = {
+    server.name: server for server in (Weaviate(), Kafka(), Postgres(), Fuseki(), Oxigraph(), Connect())
+}
+DEFAULT = ("weaviate", "kafka", "postgres", "fuseki", "oxigraph")
+# These do not end a process at once or at all.
+NOT_ENDING = {signal.SIGSTOP, signal.SIGCONT, signal.SIGTSTP, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2}
+
+
+@dataclass(frozen=True)
+class Status:
+    """One server of a data directory, as it is now."""
+
+    name: str
+    # "healthy", "not answering", "dead" (ended without being asked) or "stopped".
+    condition: str
+    endpoint: Endpoint | None
+    log: Path
+
+
+def fetch(names: Sequence[str] = DEFAULT, *, cache: Path | None = None, install: bool | None = None) -> None:
+    """Bring the servers' programs onto this machine; `install` (default: in CI) lets apt-get install packages."""
+    fetcher = Fetcher(cache or default_cache(), install=_in_ci() if install is None else install)
+    for server in _plan(names):
+        server.fetch(fetcher)
+
+
+def start(
+    names: Sequence[str] = DEFAULT,
+    data_dir: Path = Path(".stack"),
+    *,
+    cache: Path | None = None,
+    install: bool | None = None,
+) -> dict[str, Endpoint]:
+    """Start the servers, and those that they require, and wait until they answer.
+
+    What is missing is fetched first. A server that runs already is left as it is. A server that was
+    stopped or killed comes back on the same ports with the same data. When one of them fails, those that
+    this call had started are stopped again and `StackError` is raised.
+    """
+    data_dir = data_dir.resolve()
+    plan = _plan(names)
+    fetch(names, cache=cache, install=install)
+    state.open_directory(data_dir)
+    with state.locked(data_dir / "operation.lock"):
+        started: list[str] = []
+        try:
+            for wave in _waves(plan):
+                for server in wave:
+                    if _launch(server, data_dir, cache or default_cache()):
+                        started.append(server.name)
+                for server in wave:
+                    _await_ready(server, data_dir, cache or default_cache())
+        except BaseException:
+            _stop(started, data_dir)
+            raise
+    return {server.name: endpoint(server.name, data_dir) for server in plan}
+
+
+def stop(names: Sequence[str] | None, data_dir: Path) -> list[str]:
+    """Stop the named servers (None: all of the data directory) and return those that ran; data and ports stay."""
+    data_dir = data_dir.resolve()
+    if not (data_dir / state.FILE).exists():
+        return []
+    with state.locked(data_dir / "operation.lock"):
+        chosen = list(state.load(data_dir)) if names is None else [_server(name).name for name in names]
+        return _stop(chosen, data_dir)
+
+
+def kill(name: str, data_dir: Path, number: signal.Signals = signal.SIGKILL, *, wait_s: float = 30.0) -> None:
+    """Send a signal to a running server, and wait for its end when the signal should end it."""
+    data_dir = data_dir.resolve()
+    running = endpoint(name, data_dir)
+    record = state.load(data_dir)[name]
+    if record.process is None or not process.send(record.process, number):
+        raise StackError(f"{name} ended by itself", log=running.log, todo="see its log, then start it again")
+    if number in NOT_ENDING:
+        return
+    target = record.process
+    if not process.wait_until(lambda: not process.alive(target), wait_s):
+        todo = "send SIGKILL, or SIGCONT first when it is frozen"
+        raise StackError(f"{name} still runs {wait_s:.0f} s after {number.name}", log=running.log, todo=todo)
+
+
+def purge(data_dir: Path) -> None:
+    """Stop all servers of a data directory and delete it with all data."""
+    data_dir = data_dir.resolve()
+    stop(None, data_dir)
+    for record in state.load(data_dir).values():
+        shutil.rmtree(record.home, ignore_errors=True)
+    # Only what `start` has made: a folder given by mistake must not lose anything else.
+    if (data_dir / state.FILE).exists():
+        shutil.rmtree(data_dir)
+
+
+def endpoint(name: str, data_dir: Path) -> Endpoint:
+    """How to reach a server that runs; raises when it does not."""
+    data_dir = data_dir.resolve()
+    server = _server(name)
+    record = state.load(data_dir).get(name)
+    if record is None or record.process is None or not process.alive(record.process):
+        todo = f"start it: python -m ops.stack up {name} --data {data_dir}"
+        raise StackError(f"{name} does not run", log=Path(record.log) if record else None, todo=todo)
+    site = _site(server, data_dir, default_cache())
+    pid = record.process.pid
+    return Endpoint(name, server.url(site), site.ports, pid, site.home, site.log, server.urls(site))
+
+
+def endpoints(data_dir: Path) -> dict[str, Endpoint]:
+    """All servers of the data directory that run now."""
+    return {row.name: row.endpoint for row in status(data_dir, probe=False) if row.endpoint is not None}
+
+
+def status(data_dir: Path, *, probe: bool = True) -> list[Status]:
+    """The condition of each server that was ever started in the data directory."""
+    data_dir = data_dir.resolve()
+    rows = []
+    for name, record in state.load(data_dir).items():
+        running = record.process is not None and process.alive(record.process)
+        condition = "healthy" if running else "dead" if record.process is not None else "stopped"
+        if running and probe and not SERVERS[name].healthy(_site(SERVERS[name], data_dir, default_cache())):
+            condition = "not answering"
+        rows.append(Status(name, condition, endpoint(name, data_dir) if running else None, Path(record.log)))
+    return rows
+
+
+def _in_ci() -> bool:
+    return os.environ.get("CI", "").lower() in {"true", "1"}
+
+
+def _server(name: str) -> Server:
+    if name not in SERVERS:
+        raise StackError(f"there is no server {name!r}", todo=f"choose among {', '.join(SERVERS)}")
+    return SERVERS[name]
+
+
+def _plan(names: Iterable[str]) -> list[Server]:
+    """The servers and all that they require, in the order of the registry."""
+    wanted: set[str] = set()
+    queue = [_server(name) for name in names]
+    while queue:
+        server = queue.pop()
+        wanted.add(server.name)
+        queue += [_server(name) for name in server.requires if name not in wanted]
+    return [server for name, server in SERVERS.items() if name in wanted]
+
+
+def _waves(plan: Sequence[Server]) -> list[list[Server]]:
+    """Servers without requirements first, then those that need them."""
+    first = [server for server in plan if not server.requires]
+    return [first, [server for server in plan if server.requires]]
+
+
+def _site(server: Server, data_dir: Path, cache: Path) -> Site:
+    records = state.load(data_dir)
+    record = records[server.name]
+    peers = {name: records[name].ports for name in server.requires if name in records}
+    return Site(Path(record.home), cache, Path(record.log), record.ports, peers)
+
+
+def _launch(server: Server, data_dir: Path, cache: Path) -> bool:
+    """Start one server unless it runs; whether it was started."""
+    records = state.load(data_dir)
+    record = records.get(server.name)
+    if record is not None and record.process is not None and process.alive(record.process):
+        return False
+    if record is None:
+        taken = [port for other in records.values() for port in other.ports.values()]
+        log = data_dir / "logs" / f"{server.name}.log"
+        home = server.choose_home(data_dir)
+        record = state.Record(ports.choose(server.port_names, taken), str(home), str(log))
+        state.save(data_dir, server.name, record)
+    _check_ports(server, record)
+    site = _site(server, data_dir, cache)
+    site.home.mkdir(parents=True, exist_ok=True)
+    site.log.parent.mkdir(parents=True, exist_ok=True)
+    server.prepare(site)
+    born = process.spawn(server.launch(site), cwd=site.home, log=site.log)
+    state.save(data_dir, server.name, replace(record, process=born))
+    return True
+
+
+def _check_ports(server: Server, record: state.Record) -> None:
+    # The kernel may need a moment to take back the ports of a server that was just killed.
+    for label, port in record.ports.items():
+        if not process.wait_until(partial(ports.is_free, port), 5.0):
+            raise StackError(
+                f"port {port} ({label} of {server.name}) is taken by another process",
+                todo=f"see which one (`ss -ltnp 'sport = :{port}'`) and stop it, or use another --data directory",
+            )
+
+
+def _await_ready(server: Server, data_dir: Path, cache: Path) -> None:
+    site = _site(server, data_dir, cache)
+    born = state.load(data_dir)[server.name].process
+    deadline = time.monotonic() + server.ready_s
+    while born is not None and process.alive(born):
+        if server.healthy(site):
+            return
+        if time.monotonic() > deadline:
+            what = f"{server.name} runs but has not answered within {server.ready_s:.0f} s"
+            raise StackError(what, log=site.log, todo="see its log; a busy machine may only need another try")
+        time.sleep(process.POLL_S)
+    what = f"{server.name} ended while it was starting"
+    raise StackError(what, log=site.log, todo="see its log for the cause, then start it again")
+
+
+def _stop(names: Iterable[str], data_dir: Path) -> list[str]:
+    """Stop servers, dependents first."""
+    records = state.load(data_dir)
+    stopped = []
+    for name in reversed([name for name in SERVERS if name in set(names) & set(records)]):
+        record, server = records[name], SERVERS[name]
+        if record.process is None:
+            continue
+        ran = process.alive(record.process)
+        if not process.end(record.process, server.stop_signal, server.stop_s):
+            todo = f"see what holds it (it may wait for a disk), then kill -9 {record.process.pid}"
+            raise StackError(f"{name} does not end even after SIGKILL", log=Path(record.log), todo=todo)
+        state.save(data_dir, name, replace(record, process=None))
+        if ran:
+            stopped.append(name)
+    return stopped
