@@ -1,0 +1,130 @@
+"""Processes, ports and messages of ops.stack, without any server."""
+
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+
+from ops.stack import ports, process, servers, state, tools
+from ops.stack.__main__ import main
+from ops.stack.errors import StackError
+from ops.stack.fetch import Fetcher
+from ops.stack.process import Launch, Process
+
+
+@pytest.fixture
+def sleeper(tmp_path: Path) -> Process:
+    """A process that would end by itself in a minute."""
+    return process.spawn(Launch(["sleep", "60"]), cwd=tmp_path, log=tmp_path / "log")
+
+
+def test_a_process_is_known_and_ended(sleeper: Process) -> None:
+    assert process.alive(sleeper)
+    assert process.end(sleeper, signal.SIGTERM, 5)
+    assert not process.alive(sleeper)
+    assert process.end(sleeper, signal.SIGTERM, 5)
+
+
+def test_a_recycled_id_is_never_signalled(sleeper: Process) -> None:
+    other = Process(sleeper.pid, "another birth")
+    assert not process.alive(other)
+    assert not process.send(other, signal.SIGKILL)
+    assert process.end(other, signal.SIGKILL, 1)
+    assert process.alive(sleeper)
+    process.end(sleeper, signal.SIGKILL, 5)
+
+
+def test_a_stubborn_process_is_killed(tmp_path: Path) -> None:
+    script = "import signal, time; signal.signal(15, signal.SIG_IGN); print(1, flush=True); time.sleep(60)"
+    stubborn = process.spawn(Launch(["python3", "-c", script]), cwd=tmp_path, log=tmp_path / "log")
+    assert process.wait_until(lambda: (tmp_path / "log").read_text().endswith("\n1\n"), 10)
+    assert process.end(stubborn, signal.SIGTERM, 0.5)
+    assert not process.alive(stubborn)
+
+
+def test_chosen_ports_are_free_and_distinct() -> None:
+    chosen = ports.choose("abcdef", ())
+    assert len(set(chosen.values())) == 6
+    assert all(ports.is_free(port) for port in chosen.values())
+
+
+def test_a_taken_port_is_named(tmp_path: Path) -> None:
+    with socket.socket() as holder:
+        holder.bind((ports.HOST, 0))
+        holder.listen()
+        port = holder.getsockname()[1]
+        state.open_directory(tmp_path)
+        record = state.Record({"http": port}, str(tmp_path / "oxigraph"), str(tmp_path / "log"))
+        state.save(tmp_path, "oxigraph", record)
+        with pytest.raises(StackError, match=f"port {port} .* taken") as failure:
+            servers.start(["oxigraph"], tmp_path)
+    assert "ss -ltnp" in failure.value.todo
+
+
+@pytest.mark.parametrize(("program", "package"), tools.PACKAGES.items())
+def test_a_missing_program_names_its_package(
+    program: str, package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tools, "which", lambda name: None)
+    monkeypatch.setattr(tools, "postgres_bin", lambda: None)
+    wanted = tools.Tools(install=False, logs=tmp_path)
+    find = {"java": wanted.java, "mvn": wanted.mvn, "go": wanted.go, "initdb": wanted.postgres_bin}[program]
+    with pytest.raises(StackError, match=f"{program} is not installed") as failure:
+        find()
+    assert package in failure.value.todo
+
+
+def test_an_old_java_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = tmp_path / "java"
+    old.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2\n")
+    old.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    with pytest.raises(StackError, match="not Java 17"):
+        tools.Tools(install=False, logs=tmp_path).java()
+
+
+def test_a_failed_fetch_leaves_no_half_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tools, "which", lambda name: "/bin/false")
+    with pytest.raises(StackError, match="exit status 1") as failure:
+        Fetcher(tmp_path, install=False).go("thing-1", "example.org/thing@v1")
+    assert failure.value.log == tmp_path / "logs" / "thing-1.log"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["logs", "thing-1.lock"]
+
+
+def test_a_fetched_folder_is_not_fetched_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tools, "which", lambda name: "/bin/false")
+    (tmp_path / "thing-1").mkdir()
+    Fetcher(tmp_path, install=False).go("thing-1", "example.org/thing@v1")
+
+
+def test_an_error_says_what_where_and_next(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("first\nlast words\n")
+    message = str(StackError("it broke", todo="mend it", log=log))
+    assert message.splitlines() == ["it broke", f"Log: {log}", "  | first", "  | last words", "Next: mend it"]
+
+
+def test_a_damaged_state_file_is_reported(tmp_path: Path) -> None:
+    (tmp_path / state.FILE).write_text("{")
+    with pytest.raises(StackError, match="damaged"):
+        state.load(tmp_path)
+
+
+def test_a_lock_is_waited_for_only_so_long(tmp_path: Path) -> None:
+    lock = tmp_path / "lock"
+    with state.locked(lock), pytest.raises(StackError, match="stayed locked"), state.locked(lock, 0.1):
+        pass
+
+
+def test_purge_spares_a_folder_that_is_no_stack(tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("")
+    servers.purge(tmp_path)
+    assert (tmp_path / "precious").exists()
+
+
+def test_the_command_line_reports_errors(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["up", "redis", "--data", str(tmp_path)]) == 1
+    assert "no server 'redis'" in capsys.readouterr().err
+    assert main(["status", "--data", str(tmp_path)]) == 1
+    assert main(["down", "--data", str(tmp_path)]) == 0
