@@ -1,0 +1,1 @@
+"""Backends: each port made real by one technology; only the wiring names them."""
