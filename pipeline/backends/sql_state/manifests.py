@@ -1,0 +1,159 @@
+"""Manifests: the commit point of each document, per generation."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from pipeline.backends.sql_state.transaction import Transaction, marks, sliced
+from pipeline.ports.state import Pending
+from schemas.document import Manifest
+
+PENDING = """
+    SELECT r.document, r.position, coalesce(m.position, ''), coalesce(m.stage, '')
+    FROM records r
+    LEFT JOIN manifests m ON m.generation = ? AND m.document = r.document
+    LEFT JOIN relinks l ON l.generation = ? AND l.document = r.document
+    WHERE r.document > ? AND r.position <> '' AND (
+        m.document IS NULL
+        OR (r.position > m.position AND r.position > m.dead_position)
+        OR (m.position <> '' AND (m.collected = 0 OR m.stage = 'text' OR l.document IS NOT NULL)))
+    ORDER BY r.document LIMIT ?"""
+
+
+def pending(tx: Transaction, generation: str, after: str, limit: int) -> list[Pending]:
+    """Return documents whose indexes are behind."""
+    rows = tx.execute(PENDING, (generation, generation, after, limit))
+    return [Pending(document, position, not applied, stage) for document, position, applied, stage in rows]
+
+
+def get(tx: Transaction, generation: str, documents: Sequence[str]) -> dict[str, Manifest]:
+    """Return committed manifests."""
+    found: dict[str, Manifest] = {}
+    for part in sliced(documents):
+        rows = tx.execute(
+            f"SELECT document, body FROM manifests WHERE generation = ? AND position <> ''"  # noqa: S608
+            f" AND document IN ({marks(len(part))})",
+            (generation, *part),
+        )
+        found.update({document: msgspec.json.decode(body, type=Manifest) for document, body in rows})
+    return found
+
+
+def commit(tx: Transaction, generation: str, manifests: Sequence[Manifest]) -> list[bool]:
+    """Compare and set, one by one."""
+    return [_commit(tx, generation, manifest) for manifest in manifests]
+
+
+def _commit(tx: Transaction, generation: str, manifest: Manifest) -> bool:
+    # A text stage may only stand where nothing full ever stood.
+    rows = tx.execute(
+        """INSERT INTO manifests (generation, document, position, dead_position, collected, stage, revision, op, body)
+           VALUES (?, ?, ?, '', 0, ?, 0, ?, ?)
+           ON CONFLICT (generation, document) DO UPDATE SET position = excluded.position, collected = 0,
+               stage = excluded.stage, op = excluded.op, body = excluded.body
+           WHERE excluded.position >= manifests.position
+               AND (excluded.stage = 'full' OR manifests.position = '' OR manifests.stage = 'text')
+           RETURNING document""",
+        (
+            generation,
+            manifest.document,
+            manifest.position,
+            manifest.stage,
+            manifest.op,
+            msgspec.json.encode(manifest),
+        ),
+    )
+    return bool(rows)
+
+
+def collected(tx: Transaction, generation: str, done: Sequence[tuple[str, str]], revision: int) -> None:
+    """Mark pairs whose committed position is still the one given."""
+    tx.executemany(
+        "UPDATE manifests SET collected = 1, revision = ? WHERE generation = ? AND document = ? AND position = ?",
+        [(revision, generation, document, position) for document, position in done],
+    )
+
+
+def settled(tx: Transaction, generation: str, documents: Sequence[str]) -> dict[str, str]:
+    """Return positions that are committed, collected and full."""
+    found: dict[str, str] = {}
+    for part in sliced(documents):
+        rows = tx.execute(
+            f"SELECT document, position FROM manifests WHERE generation = ? AND collected = 1 AND stage = 'full'"  # noqa: S608
+            f" AND position <> '' AND document IN ({marks(len(part))})",
+            (generation, *part),
+        )
+        found.update(dict(rows))  # type: ignore[arg-type]
+    return found
+
+
+def uncollect_after(tx: Transaction, generation: str, revision: int) -> int:
+    """Put manifests back to work whose index changes may be lost."""
+    rows = tx.execute(
+        "UPDATE manifests SET collected = 0 WHERE generation = ? AND revision > ? AND collected = 1 RETURNING document",
+        (generation, revision),
+    )
+    return len(rows)
+
+
+def revision(tx: Transaction, generation: str) -> int:
+    """Return the highest revision."""
+    rows = tx.execute("SELECT coalesce(max(revision), 0) FROM manifests WHERE generation = ?", (generation,))
+    return int(rows[0][0])
+
+
+def page(tx: Transaction, generation: str, after: str, limit: int) -> list[Manifest]:
+    """Return committed manifests in key order."""
+    rows = tx.execute(
+        "SELECT body FROM manifests WHERE generation = ? AND document > ? AND position <> '' ORDER BY document LIMIT ?",
+        (generation, after, limit),
+    )
+    return [msgspec.json.decode(body, type=Manifest) for (body,) in rows]
+
+
+def mark_dead(tx: Transaction, generation: str, document: str, position: str) -> None:
+    """Remember that this position ended as a dead letter here."""
+    tx.execute(
+        """INSERT INTO manifests (generation, document, position, dead_position, collected, stage, revision, op, body)
+           VALUES (?, ?, '', ?, 1, '', 0, '', ?)
+           ON CONFLICT (generation, document) DO UPDATE SET dead_position = excluded.dead_position
+           WHERE excluded.dead_position > manifests.dead_position""",
+        (generation, document, position, b""),
+    )
+
+
+def clear_dead(tx: Transaction, generation: str, document: str) -> None:
+    """Let the document count as pending again."""
+    tx.execute("UPDATE manifests SET dead_position = '' WHERE generation = ? AND document = ?", (generation, document))
+
+
+def mark_relinks(tx: Transaction, generation: str, documents: Sequence[str]) -> None:
+    """Mark documents for relinking."""
+    tx.executemany(
+        "INSERT INTO relinks (generation, document) VALUES (?, ?) ON CONFLICT DO NOTHING",
+        [(generation, document) for document in documents],
+    )
+
+
+def clear_relinks(tx: Transaction, generation: str, documents: Sequence[str]) -> None:
+    """Remove marks."""
+    tx.executemany(
+        "DELETE FROM relinks WHERE generation = ? AND document = ?", [(generation, document) for document in documents]
+    )
+
+
+def counts(tx: Transaction, generation: str) -> dict[str, int]:
+    """Count what status shows."""
+    found = dict.fromkeys(("documents", "text", "full", "uncollected"), 0)
+    rows = tx.execute(
+        "SELECT stage, op, collected, count(*) FROM manifests WHERE generation = ? AND position <> ''"
+        " GROUP BY stage, op, collected",
+        (generation,),
+    )
+    for stage, op, is_collected, number in rows:
+        found["documents"] += number if op == "upsert" else 0
+        found[stage] += number if op == "upsert" else 0
+        found["uncollected"] += 0 if is_collected else number
+    found["records"] = int(tx.execute("SELECT count(*) FROM records WHERE position <> ''")[0][0])
+    found["relinks"] = int(tx.execute("SELECT count(*) FROM relinks WHERE generation = ?", (generation,))[0][0])
+    return found

@@ -1,0 +1,119 @@
+"""Outcomes and dead letters."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from pipeline.backends.sql_state import manifests, records
+from pipeline.backends.sql_state.transaction import Row, Transaction, marks, sliced
+from schemas.outcome import DeadLetter, Outcome, OutcomeName
+
+COLUMNS = "id, event, code, reason, document, position, stage, payload, headers, at, attempts, resolved"
+
+
+def announce(tx: Transaction, outcomes: Sequence[Outcome]) -> None:
+    """Record outcomes; only a dead letter may still become something else."""
+    tx.executemany(
+        """INSERT INTO outcomes (event, document, position, outcome) VALUES (?, ?, ?, ?)
+           ON CONFLICT (event) DO UPDATE SET outcome = excluded.outcome
+           WHERE outcomes.outcome = 'dead_letter'""",
+        [(o.event, o.document, o.position, o.outcome) for o in outcomes],
+    )
+    by_document: dict[str, set[str]] = {}
+    for outcome in outcomes:
+        by_document.setdefault(outcome.document, set()).add(outcome.event)
+    for document, events in by_document.items():
+        records.forget_origins(tx, document, frozenset(events))
+
+
+def get(tx: Transaction, events: Sequence[str]) -> dict[str, OutcomeName]:
+    """Return the outcomes known."""
+    found: dict[str, OutcomeName] = {}
+    for part in sliced(events):
+        rows = tx.execute(f"SELECT event, outcome FROM outcomes WHERE event IN ({marks(len(part))})", part)  # noqa: S608
+        found.update(dict(rows))
+    return found
+
+
+def bury(tx: Transaction, letters: Sequence[DeadLetter], generation: str) -> None:
+    """Keep dead letters and announce them."""
+    for letter in letters:
+        tx.execute(
+            f"""INSERT INTO dead_letters ({COLUMNS}) VALUES ({marks(12)})
+               ON CONFLICT (id) DO UPDATE SET attempts = dead_letters.attempts + 1, resolved = 0,
+                   reason = excluded.reason""",  # noqa: S608
+            (
+                letter.id,
+                letter.event,
+                letter.code,
+                letter.reason,
+                letter.document,
+                letter.position,
+                letter.stage,
+                letter.payload,
+                msgspec.json.encode(letter.headers).decode(),
+                letter.at,
+                letter.attempts,
+                int(letter.resolved),
+            ),
+        )
+        if generation and letter.position:
+            manifests.mark_dead(tx, generation, letter.document, letter.position)
+    announce(
+        tx, [Outcome(event=m.event, document=m.document, position=m.position, outcome="dead_letter") for m in letters]
+    )
+
+
+def _letter(row: Row) -> DeadLetter:
+    names = COLUMNS.split(", ")
+    values = dict(zip(names, row, strict=True))
+    values["headers"] = msgspec.json.decode(values["headers"])
+    values["payload"] = bytes(values["payload"])
+    values["resolved"] = bool(values["resolved"])
+    return DeadLetter(**values)
+
+
+def dead_letters(tx: Transaction, after: str, limit: int, resolved: bool) -> list[DeadLetter]:
+    """Return letters in order of their id."""
+    rows = tx.execute(
+        f"SELECT {COLUMNS} FROM dead_letters WHERE id > ? AND resolved = ? ORDER BY id LIMIT ?",  # noqa: S608
+        (after, int(resolved), limit),
+    )
+    return [_letter(row) for row in rows]
+
+
+def dead_letter(tx: Transaction, letter: str) -> DeadLetter | None:
+    """Return one."""
+    rows = tx.execute(f"SELECT {COLUMNS} FROM dead_letters WHERE id = ?", (letter,))  # noqa: S608
+    return _letter(rows[0]) if rows else None
+
+
+def dead_positions(tx: Transaction, documents: Sequence[str]) -> dict[str, list[DeadLetter]]:
+    """Return the unresolved letters of documents."""
+    found: dict[str, list[DeadLetter]] = {}
+    for part in sliced(documents):
+        rows = tx.execute(
+            f"SELECT {COLUMNS} FROM dead_letters WHERE resolved = 0 AND document IN ({marks(len(part))}) ORDER BY id",  # noqa: S608
+            part,
+        )
+        for row in rows:
+            letter = _letter(row)
+            found.setdefault(letter.document, []).append(letter)
+    return found
+
+
+def resolve(tx: Transaction, letters: Sequence[str], generation: str) -> None:
+    """Mark letters resolved."""
+    for letter in letters:
+        rows = tx.execute("UPDATE dead_letters SET resolved = 1 WHERE id = ? RETURNING document", (letter,))
+        if rows and generation:
+            manifests.clear_dead(tx, generation, rows[0][0])
+
+
+def counts(tx: Transaction) -> dict[str, int]:
+    """Count outcomes and open dead letters."""
+    found = dict.fromkeys((f"outcome.{o}" for o in ("applied", "duplicate", "superseded", "dead_letter")), 0)
+    for outcome, number in tx.execute("SELECT outcome, count(*) FROM outcomes GROUP BY outcome"):
+        found[f"outcome.{outcome}"] = number
+    found["dead_letters"] = int(tx.execute("SELECT count(*) FROM dead_letters WHERE resolved = 0")[0][0])
+    return found

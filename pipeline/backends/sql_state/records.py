@@ -1,0 +1,140 @@
+"""Records and collections: reconciliation by compare-and-set on the source position."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from pipeline.backends.sql_state.transaction import Row, Transaction, marks, sliced
+from pipeline.ports.state import Advance, CollectionState
+from schemas.change_event import split_document_key
+from schemas.record import Record
+
+COLUMNS = "document, op, position, version, occurred_at, columns, origins, lane"
+
+
+def _record(row: Row) -> Record:
+    document, op, position, version, occurred_at, columns, origins, lane = row
+    return Record(
+        document=document,
+        op=op,
+        position=position,
+        version=version,
+        occurred_at=occurred_at,
+        columns=msgspec.json.decode(columns),
+        origins=tuple(msgspec.json.decode(origins)),
+        lane=lane,
+    )
+
+
+def collection(tx: Transaction, source: str, name: str, positioned: bool) -> CollectionState:
+    """Return the row of a collection, made by the first call."""
+    tx.execute(
+        "INSERT INTO collections (source, collection, positioned, floor) VALUES (?, ?, ?, '') ON CONFLICT DO NOTHING",
+        (source, name, int(positioned)),
+    )
+    rows = tx.execute("SELECT positioned, floor FROM collections WHERE source = ? AND collection = ?", (source, name))
+    return CollectionState(source, name, bool(rows[0][0]), rows[0][1])
+
+
+def collections(tx: Transaction) -> list[CollectionState]:
+    """Return all rows in order."""
+    rows = tx.execute("SELECT source, collection, positioned, floor FROM collections ORDER BY source, collection")
+    return [CollectionState(s, c, bool(p), f) for s, c, p, f in rows]
+
+
+def set_floor(tx: Transaction, source: str, name: str, floor: str) -> None:
+    """Raise a floor."""
+    tx.execute(
+        "UPDATE collections SET floor = ? WHERE source = ? AND collection = ? AND floor < ?",
+        (floor, source, name, floor),
+    )
+
+
+def advance(tx: Transaction, offered: Sequence[Record]) -> list[Advance]:
+    """Offer records one by one."""
+    floors: dict[tuple[str, str], str] = {}
+    return [_offer(tx, record, _floor(tx, record.document, floors)) for record in offered]
+
+
+def _floor(tx: Transaction, document: str, floors: dict[tuple[str, str], str]) -> str:
+    source, name, _ = split_document_key(document)
+    if (source, name) not in floors:
+        rows = tx.execute("SELECT floor FROM collections WHERE source = ? AND collection = ?", (source, name))
+        floors[source, name] = rows[0][0] if rows else ""
+    return floors[source, name]
+
+
+def _offer(tx: Transaction, record: Record, floor: str) -> Advance:
+    # The empty row first, so that there is something to lock where several writers run.
+    tx.execute(
+        f"INSERT INTO records ({COLUMNS}) VALUES (?, '', '', '', '', ?, '[]', '') ON CONFLICT DO NOTHING",  # noqa: S608
+        (record.document, b"{}"),
+    )
+    rows = tx.execute(f"SELECT {COLUMNS} FROM records WHERE document = ?{tx.row_lock}", (record.document,))  # noqa: S608
+    standing = _record(rows[0])
+    origin = record.origins[-1] if record.origins else ""
+    if origin and origin in standing.origins:
+        return Advance("redelivered", standing)
+    if record.position < floor:
+        if not standing.position:
+            tx.execute("DELETE FROM records WHERE document = ? AND position = ''", (record.document,))
+        return Advance("superseded", record)
+    if record.position <= standing.position:
+        return Advance(_lost(tx, record, standing, origin), standing)
+    won = msgspec.structs.replace(record, origins=(*standing.origins, *record.origins))
+    _write(tx, won)
+    return Advance("advanced", won)
+
+
+def _lost(tx: Transaction, record: Record, standing: Record, origin: str) -> str:
+    if record.position < standing.position:
+        return "superseded"
+    known = tx.execute("SELECT 1 FROM outcomes WHERE event = ? AND outcome = 'applied'", (origin,))
+    return "redelivered" if known else "duplicate"
+
+
+def _write(tx: Transaction, record: Record) -> None:
+    tx.execute(
+        "UPDATE records SET op = ?, position = ?, version = ?, occurred_at = ?, columns = ?, origins = ?, lane = ?"
+        " WHERE document = ?",
+        (
+            record.op,
+            record.position,
+            record.version,
+            record.occurred_at,
+            msgspec.json.encode(record.columns),
+            msgspec.json.encode(record.origins).decode(),
+            record.lane,
+            record.document,
+        ),
+    )
+
+
+def get(tx: Transaction, documents: Sequence[str]) -> dict[str, Record]:
+    """Return the rows that exist."""
+    found: dict[str, Record] = {}
+    for part in sliced(documents):
+        rows = tx.execute(f"SELECT {COLUMNS} FROM records WHERE document IN ({marks(len(part))})", part)  # noqa: S608
+        found.update({row[0]: _record(row) for row in rows if row[2]})
+    return found
+
+
+def page(tx: Transaction, prefix: str, after: str, limit: int) -> list[Record]:
+    """Return records in key order after `after` that start with `prefix`."""
+    rows = tx.execute(
+        f"SELECT {COLUMNS} FROM records WHERE document > ? AND document >= ? AND substr(document, 1, ?) = ?"  # noqa: S608
+        " AND position <> '' ORDER BY document LIMIT ?",
+        (after, prefix, len(prefix), prefix, limit),
+    )
+    return [_record(row) for row in rows]
+
+
+def forget_origins(tx: Transaction, document: str, events: frozenset[str]) -> None:
+    """Take announced events off the record's list."""
+    rows = tx.execute(f"SELECT origins FROM records WHERE document = ?{tx.row_lock}", (document,))  # noqa: S608
+    if not rows:
+        return
+    before = msgspec.json.decode(rows[0][0])
+    after = [origin for origin in before if origin not in events]
+    if after != before:
+        tx.execute("UPDATE records SET origins = ? WHERE document = ?", (msgspec.json.encode(after).decode(), document))

@@ -1,0 +1,164 @@
+"""The State port over any SqlDatabase: each method is one transaction."""
+
+from collections.abc import AsyncIterator, Sequence
+
+from pipeline.backends.sql_state import generations, manifests, names, outcomes, records
+from pipeline.backends.sql_state.transaction import SqlDatabase
+from pipeline.ports.state import Advance, CollectionState, DeclaredName, Generation, Pending
+from schemas.access import AccessRule
+from schemas.document import Manifest
+from schemas.outcome import DeadLetter, Outcome, OutcomeName
+from schemas.record import Record
+
+PAGE = 500
+
+
+class SqlState:
+    """See `pipeline.ports.state.State` for what each method promises."""
+
+    def __init__(self, database: SqlDatabase) -> None:
+        self._database = database
+
+    async def collection(self, source: str, collection: str, *, positioned: bool) -> CollectionState:
+        """Return the collection's row."""
+        return await self._database.write(lambda tx: records.collection(tx, source, collection, positioned))
+
+    async def collections(self) -> list[CollectionState]:
+        """Return all rows."""
+        return await self._database.read(records.collections)
+
+    async def set_floor(self, source: str, collection: str, floor: str) -> None:
+        """Raise the floor."""
+        await self._database.write(lambda tx: records.set_floor(tx, source, collection, floor))
+
+    async def advance(self, offered: Sequence[Record]) -> list[Advance]:
+        """Offer records."""
+        return await self._database.write(lambda tx: records.advance(tx, offered))
+
+    async def records(self, documents: Sequence[str]) -> dict[str, Record]:
+        """Return rows that exist."""
+        return await self._database.read(lambda tx: records.get(tx, documents))
+
+    async def scan_records(self, prefix: str = "") -> AsyncIterator[Record]:
+        """Yield records in key order."""
+        after = ""
+        while page := await self._database.read(lambda tx, after=after: records.page(tx, prefix, after, PAGE)):  # type: ignore[misc]
+            for record in page:
+                yield record
+            after = page[-1].document
+
+    async def pending(self, generation: str, *, after: str = "", limit: int = 1000) -> list[Pending]:
+        """Return documents that need work."""
+        return await self._database.read(lambda tx: manifests.pending(tx, generation, after, limit))
+
+    async def manifests(self, generation: str, documents: Sequence[str]) -> dict[str, Manifest]:
+        """Return committed manifests."""
+        return await self._database.read(lambda tx: manifests.get(tx, generation, documents))
+
+    async def commit(self, generation: str, offered: Sequence[Manifest]) -> list[bool]:
+        """Compare and set."""
+        return await self._database.write(lambda tx: manifests.commit(tx, generation, offered))
+
+    async def collected(self, generation: str, done: Sequence[tuple[str, str]], revision: int) -> None:
+        """Mark as collected."""
+        await self._database.write(lambda tx: manifests.collected(tx, generation, done, revision))
+
+    async def settled(self, generation: str, documents: Sequence[str]) -> dict[str, str]:
+        """Return settled positions."""
+        return await self._database.read(lambda tx: manifests.settled(tx, generation, documents))
+
+    async def uncollect_after(self, generation: str, revision: int) -> int:
+        """Put manifests back to work."""
+        return await self._database.write(lambda tx: manifests.uncollect_after(tx, generation, revision))
+
+    async def revision(self, generation: str) -> int:
+        """Return the highest revision."""
+        return await self._database.read(lambda tx: manifests.revision(tx, generation))
+
+    async def scan_manifests(self, generation: str) -> AsyncIterator[Manifest]:
+        """Yield manifests in key order."""
+        after = ""
+        while page := await self._database.read(lambda tx, after=after: manifests.page(tx, generation, after, PAGE)):  # type: ignore[misc]
+            for manifest in page:
+                yield manifest
+            after = page[-1].document
+
+    async def counts(self, generation: str) -> dict[str, int]:
+        """Count."""
+        return await self._database.read(lambda tx: manifests.counts(tx, generation) | outcomes.counts(tx))
+
+    async def replace_names(self, generation: str, document: str, declared: Sequence[DeclaredName]) -> list[str]:
+        """Replace a document's names."""
+        return await self._database.write(lambda tx: names.replace(tx, generation, document, declared))
+
+    async def declared_names(self, generation: str) -> list[DeclaredName]:
+        """Return distinct names."""
+        return await self._database.read(lambda tx: names.declared(tx, generation))
+
+    async def mark_relinks(self, generation: str, documents: Sequence[str]) -> None:
+        """Mark for relinking."""
+        await self._database.write(lambda tx: manifests.mark_relinks(tx, generation, documents))
+
+    async def clear_relinks(self, generation: str, documents: Sequence[str]) -> None:
+        """Remove marks."""
+        await self._database.write(lambda tx: manifests.clear_relinks(tx, generation, documents))
+
+    async def announce(self, ended: Sequence[Outcome]) -> None:
+        """Record outcomes."""
+        await self._database.write(lambda tx: outcomes.announce(tx, ended))
+
+    async def outcomes(self, events: Sequence[str]) -> dict[str, OutcomeName]:
+        """Return outcomes known."""
+        return await self._database.read(lambda tx: outcomes.get(tx, events))
+
+    async def bury(self, letters: Sequence[DeadLetter], generation: str = "") -> None:
+        """Keep dead letters."""
+        await self._database.write(lambda tx: outcomes.bury(tx, letters, generation))
+
+    async def dead_letters(self, *, after: str = "", limit: int = 100, resolved: bool = False) -> list[DeadLetter]:
+        """Return letters."""
+        return await self._database.read(lambda tx: outcomes.dead_letters(tx, after, limit, resolved))
+
+    async def dead_letter(self, letter: str) -> DeadLetter | None:
+        """Return one letter."""
+        return await self._database.read(lambda tx: outcomes.dead_letter(tx, letter))
+
+    async def dead_positions(self, documents: Sequence[str]) -> dict[str, list[DeadLetter]]:
+        """Return open letters of documents."""
+        return await self._database.read(lambda tx: outcomes.dead_positions(tx, documents))
+
+    async def resolve(self, letters: Sequence[str], generation: str = "") -> None:
+        """Mark letters resolved."""
+        await self._database.write(lambda tx: outcomes.resolve(tx, letters, generation))
+
+    async def offset(self, consumer: str) -> int:
+        """Return a committed offset."""
+        return await self._database.read(lambda tx: generations.offset(tx, consumer))
+
+    async def commit_offset(self, consumer: str, offset: int) -> None:
+        """Raise an offset."""
+        await self._database.write(lambda tx: generations.commit_offset(tx, consumer, offset))
+
+    async def remember_classes(self, rules: Sequence[AccessRule]) -> None:
+        """Keep rules."""
+        await self._database.write(lambda tx: generations.remember_classes(tx, rules))
+
+    async def access_classes(self) -> dict[str, AccessRule]:
+        """Return all classes."""
+        return await self._database.read(generations.access_classes)
+
+    async def generations(self) -> list[Generation]:
+        """Return generations."""
+        return await self._database.read(generations.generations)
+
+    async def create_generation(self, generation: Generation) -> None:
+        """Add a generation."""
+        await self._database.write(lambda tx: generations.create(tx, generation))
+
+    async def promote(self, name: str) -> None:
+        """Switch the live generation."""
+        await self._database.write(lambda tx: generations.promote(tx, name))
+
+    async def drop_generation(self, name: str) -> None:
+        """Forget a generation."""
+        await self._database.write(lambda tx: generations.drop(tx, name))

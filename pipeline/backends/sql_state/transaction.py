@@ -1,0 +1,40 @@
+"""What the SQL of the state store needs of a database: a transaction that runs statements with `?` parameters."""
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, Protocol, TypeVar
+
+T = TypeVar("T")
+Row = tuple[Any, ...]
+
+
+class Transaction(Protocol):
+    """A running transaction. Text compares by bytes, blobs are `bytes`, integers are 64 bit."""
+
+    row_lock: str
+    """What to append to a SELECT so that its rows stay as read: ` FOR UPDATE`, or nothing with one writer."""
+
+    def execute(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
+        """Run one statement and return its rows."""
+
+    def executemany(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Run one statement for each row of parameters."""
+
+
+class SqlDatabase(Protocol):
+    """Runs functions in transactions, off the event loop. Errors of the database are BackendUnavailable."""
+
+    def write(self, work: Callable[[Transaction], T]) -> Awaitable[T]:
+        """Run `work` in a read-write transaction that is durable when this returns."""
+
+    def read(self, work: Callable[[Transaction], T]) -> Awaitable[T]:
+        """Run `work` over one snapshot."""
+
+
+def marks(count: int) -> str:
+    """Return `?, ?, ...` for an IN list."""
+    return ", ".join("?" * count)
+
+
+def sliced(items: Sequence[str], size: int = 500) -> Iterable[Sequence[str]]:
+    """Cut a list of keys for IN lists, below every database's limit of parameters."""
+    return (items[i : i + size] for i in range(0, len(items), size))
