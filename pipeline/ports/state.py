@@ -1,6 +1,6 @@
 """The state store: what must never be lost, and the only commit point of a document."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -135,8 +135,11 @@ class State(Protocol):
         `relinks` and one `outcome.<name>` per outcome."""
 
     # names: which normalized names records declare, for linking mentions in other documents
-    async def replace_names(self, generation: str, document: str, names: Sequence[DeclaredName]) -> list[str]:
-        """Replace what `document` declares; return the names (texts) whose set of entities changed."""
+    async def replace_names(self, generation: str, declared: Mapping[str, Sequence[DeclaredName]]) -> list[str]:
+        """Replace what each document (key of `declared`) declares; [] withdraws all of its names.
+
+        Returns the names (texts) whose set of entities changed, over all documents, ordered.
+        """
 
     async def declared_names(self, generation: str) -> list[DeclaredName]:
         """Return every distinct (name, entity) with one declaring document, ordered by name and entity."""

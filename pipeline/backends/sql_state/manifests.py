@@ -83,7 +83,7 @@ def settled(tx: Transaction, generation: str, documents: Sequence[str]) -> dict[
             f" AND position <> '' AND document IN ({marks(len(part))})",
             (generation, *part),
         )
-        found.update(dict(rows))  # type: ignore[arg-type]
+        found.update(dict(rows))
     return found
 
 

@@ -1,20 +1,39 @@
 """Names that records declare, per generation."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pipeline.backends.sql_state.transaction import Transaction, marks, sliced
 from pipeline.ports.state import DeclaredName
 
+Declaration = tuple[str, str, str]
+"""(name, family, entity key)."""
 
-def replace(tx: Transaction, generation: str, document: str, names: Sequence[DeclaredName]) -> list[str]:
-    """Replace a document's names; return the names whose set of entities changed."""
-    wanted = {(n.name, n.family, n.key) for n in names}
-    rows = tx.execute(
-        "SELECT name, family, entity FROM names WHERE generation = ? AND document = ?", (generation, document)
-    )
-    standing = {(name, family, entity) for name, family, entity in rows}
-    touched = sorted({name for name, _, _ in wanted ^ standing})
+
+def replace(tx: Transaction, generation: str, declared: Mapping[str, Sequence[DeclaredName]]) -> list[str]:
+    """Replace documents' names; return the names whose set of entities changed."""
+    standing: dict[str, set[Declaration]] = {document: set() for document in declared}
+    for part in sliced(list(declared)):
+        rows = tx.execute(
+            f"SELECT document, name, family, entity FROM names WHERE generation = ?"  # noqa: S608
+            f" AND document IN ({marks(len(part))})",
+            (generation, *part),
+        )
+        for document, name, family, entity in rows:
+            standing[document].add((name, family, entity))
+    wanted = {document: {(n.name, n.family, n.key) for n in names} for document, names in declared.items()}
+    touched = sorted({name for document in declared for name, _, _ in wanted[document] ^ standing[document]})
+    if not touched:
+        return []
     before = _entities(tx, generation, touched)
+    for document in declared:
+        _write(tx, generation, document, standing[document], wanted[document])
+    after = _entities(tx, generation, touched)
+    return [name for name in touched if before.get(name) != after.get(name)]
+
+
+def _write(
+    tx: Transaction, generation: str, document: str, standing: set[Declaration], wanted: set[Declaration]
+) -> None:
     tx.executemany(
         "DELETE FROM names WHERE generation = ? AND name = ? AND family = ? AND entity = ? AND document = ?",
         [(generation, *name, document) for name in standing - wanted],
@@ -23,8 +42,6 @@ def replace(tx: Transaction, generation: str, document: str, names: Sequence[Dec
         "INSERT INTO names (generation, name, family, entity, document) VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
         [(generation, *name, document) for name in wanted - standing],
     )
-    after = _entities(tx, generation, touched)
-    return [name for name in touched if before.get(name) != after.get(name)]
 
 
 def _entities(tx: Transaction, generation: str, names: Sequence[str]) -> dict[str, set[tuple[str, str]]]:

@@ -1,6 +1,6 @@
 """The State port over any SqlDatabase: each method is one transaction."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 
 from pipeline.backends.sql_state import generations, manifests, names, outcomes, records
 from pipeline.backends.sql_state.transaction import SqlDatabase
@@ -87,9 +87,9 @@ class SqlState:
         """Count."""
         return await self._database.read(lambda tx: manifests.counts(tx, generation) | outcomes.counts(tx))
 
-    async def replace_names(self, generation: str, document: str, declared: Sequence[DeclaredName]) -> list[str]:
-        """Replace a document's names."""
-        return await self._database.write(lambda tx: names.replace(tx, generation, document, declared))
+    async def replace_names(self, generation: str, declared: Mapping[str, Sequence[DeclaredName]]) -> list[str]:
+        """Replace documents' names."""
+        return await self._database.write(lambda tx: names.replace(tx, generation, declared))
 
     async def declared_names(self, generation: str) -> list[DeclaredName]:
         """Return distinct names."""

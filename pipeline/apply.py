@@ -1,0 +1,232 @@
+"""Apply: stage, commit, collect. The manifest's compare-and-set is the only moment at which anything becomes visible."""
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+
+import msgspec
+
+from pipeline.ports.chunk_index import ChunkIndex
+from pipeline.ports.graph import Graph
+from pipeline.ports.state import State
+from pipeline.prepare import Prepared
+from pipeline.steps.facts import NameIndex, declared_names, facts_from_text
+from pipeline.steps.iris import bind_facts
+from pipeline.text.terms import bigrams_of
+from schemas.access import AccessRule
+from schemas.change_event import split_document_key
+from schemas.document import ChunkRef, Document, IndexedChunk, Manifest
+from schemas.knowledge import Fact, FactDraft
+from schemas.outcome import Outcome
+
+RELINK_LIMIT = 1_000_000
+"""Documents looked at for one changed name; a name in more documents than this is no name."""
+
+
+class Linked(msgspec.Struct):
+    """A prepared document with its facts and the manifest that will make it visible."""
+
+    prepared: Prepared
+    manifest: Manifest
+    drafts: list[FactDraft] = []
+    facts: list[Fact] = []
+
+
+class Published(msgspec.Struct, frozen=True):
+    """What a batch did: which committed, and whose links must be looked at again."""
+
+    committed: list[bool]
+    relinks: list[str]
+
+
+class Applier:
+    """The one writer of one generation. Batches run one after the other; running one again changes nothing."""
+
+    def __init__(
+        self, generation: str, state: State, chunks: ChunkIndex, graph: Graph, *, vector_model: str, announces: bool
+    ) -> None:
+        self.generation, self.announces = generation, announces
+        self._state, self._chunks, self._graph = state, chunks, graph
+        self._vector_model = vector_model
+        self._lock = asyncio.Lock()
+        self._names: NameIndex | None = None
+        self._classes: set[str] = set()
+        self._revision = 0
+
+    async def open(self) -> int:
+        """Find out how far the indexes got and put the rest back to work; return how many documents that is.
+
+        After a power loss, or when an older copy of an index folder was put back, an index may be
+        behind the state store: everything collected later than the smaller revision is done again.
+        """
+        standing = await self._state.revision(self.generation)
+        kept = [r for r in (await self._chunks.revision(), await self._graph.revision()) if r is not None]
+        self._revision = max([standing, *kept])
+        smallest = min([standing, *kept])
+        return await self._state.uncollect_after(self.generation, smallest) if smallest < standing else 0
+
+    async def publish(self, batch: Sequence[Prepared]) -> Published:
+        """Make a batch visible. `committed[i]` is False when a newer version of that document stands."""
+        async with self._lock:
+            names = await self._name_index()
+            linked = await asyncio.to_thread(self._link, batch, names)
+            await self._stage(linked)
+            committed = await self._state.commit(self.generation, [link.manifest for link in linked])
+            won = [link for link, ok in zip(linked, committed, strict=True) if ok]
+            lost = [link for link, ok in zip(linked, committed, strict=True) if not ok]
+            relinks = await self._declare(won)
+            self._revision += 1
+            await self._collect(won, lost)
+            await self._finish(won, relinks)
+            return Published(committed, relinks)
+
+    async def _name_index(self) -> NameIndex:
+        if self._names is None:
+            declared = await self._state.declared_names(self.generation)
+            self._names = await asyncio.to_thread(NameIndex, declared)
+        return self._names
+
+    def _link(self, batch: Sequence[Prepared], names: NameIndex) -> list[Linked]:
+        return [self._link_one(prepared, names) for prepared in batch]
+
+    def _link_one(self, prepared: Prepared, names: NameIndex) -> Linked:
+        document, record = prepared.document, prepared.record
+        if document is None:
+            return Linked(prepared, _deleted(prepared))
+        drafts: list[FactDraft] = []
+        if prepared.stage == "full":
+            drafts = [*document.facts, *facts_from_text(document, prepared.chunks, prepared.analyses, names)]
+        version = _facts_version(record.position, drafts) if drafts else ""
+        manifest = Manifest(
+            document=record.document,
+            op="upsert",
+            position=record.position,
+            version=record.version,
+            stage=prepared.stage,
+            title=document.title,
+            type=document.type,
+            updated_at=document.updated_at,
+            access=document.access,
+            chunks=tuple(ChunkRef(c.id, c.start, c.end) for c in prepared.chunks),
+            facts_version=version,
+            fields=document.fields,
+            restricted_fields=document.restricted_fields,
+        )
+        return Linked(prepared, manifest, drafts, bind_facts(drafts, document, version, record.occurred_at))
+
+    async def _stage(self, linked: Sequence[Linked]) -> None:
+        await self._remember_classes(linked)
+        pieces = [piece for link in linked for piece in self._indexed(link)]
+        if pieces:
+            await self._chunks.stage(pieces)
+        for link in linked:
+            if link.facts:
+                await self._graph.stage(link.manifest.document, link.manifest.facts_version, link.facts)
+
+    async def _remember_classes(self, linked: Sequence[Linked]) -> None:
+        rules: dict[str, AccessRule] = {}
+        for link in linked:
+            document = link.prepared.document
+            if document is not None:
+                met = [document.access.met(d.access) for d in link.drafts if d.access is not None]
+                rules.update({rule.access_class(): rule for rule in (document.access, *met)})
+        new = {name: rule for name, rule in rules.items() if name not in self._classes}
+        if new:
+            await self._state.remember_classes(list(new.values()))
+            self._classes.update(new)
+
+    def _indexed(self, link: Linked) -> list[IndexedChunk]:
+        document = link.prepared.document
+        if document is None:
+            return []
+        source, collection, _ = split_document_key(document.key)
+        vectors: Sequence[bytes | None] = link.prepared.vectors or [None] * len(link.prepared.chunks)
+        open_fields = {k: v for k, v in document.fields.items() if k not in document.restricted_fields}
+        parts = zip(link.prepared.chunks, link.prepared.analyses, link.prepared.title_terms, vectors, strict=True)
+        return [
+            IndexedChunk(
+                id=piece.id,
+                document=document.key,
+                text=piece.text,
+                title=document.title,
+                headings=piece.headings,
+                analysis=analysis,
+                title_terms=title_terms,
+                vector=vector,
+                vector_model=self._vector_model if vector is not None else "",
+                access_class=document.access.access_class(),
+                source=source,
+                collection=collection,
+                type=document.type,
+                updated_at=document.updated_at,
+                fields=open_fields,
+            )
+            for piece, analysis, title_terms, vector in parts
+        ]
+
+    async def _declare(self, won: Sequence[Linked]) -> list[str]:
+        """Replace declared names; documents that hold a name whose meaning changed must be linked again."""
+        full = [link for link in won if link.manifest.stage == "full"]
+        declared = {link.manifest.document: declared_names(link.manifest.document, link.drafts) for link in full}
+        changed = await self._state.replace_names(self.generation, declared) if declared else []
+        if not changed:
+            return []
+        self._names = None
+        holders: set[str] = set()
+        for name in changed:
+            holders.update(await self._chunks.documents_with(bigrams_of(name), RELINK_LIMIT))
+        # A document of this batch may hold a name that another of this batch has just declared.
+        relinks = sorted(holders)
+        await self._state.mark_relinks(self.generation, relinks)
+        return relinks
+
+    async def _collect(self, won: Sequence[Linked], lost: Sequence[Linked]) -> None:
+        live = {link.manifest.document: link.manifest for link in won}
+        if lost:
+            documents = [link.manifest.document for link in lost]
+            live = await self._state.manifests(self.generation, documents) | live
+        if not live:
+            return
+        chunks = {document: tuple(ref.id for ref in m.chunks) for document, m in live.items()}
+        await self._chunks.collect(chunks, self._revision)
+        versions = {d: m.facts_version for d, m in live.items() if m.stage == "full"}
+        if versions:
+            await self._graph.collect(versions, self._revision)
+
+    async def _finish(self, won: Sequence[Linked], relinks: Sequence[str]) -> None:
+        if self.announces:
+            await self._state.announce([o for link in won if link.manifest.stage == "full" for o in _outcomes(link)])
+        done = [(link.manifest.document, link.manifest.position) for link in won]
+        await self._state.collected(self.generation, done, self._revision)
+        linked = {link.manifest.document for link in won if link.manifest.stage == "full"} - set(relinks)
+        await self._state.clear_relinks(self.generation, sorted(linked))
+
+
+def _deleted(prepared: Prepared) -> Manifest:
+    record = prepared.record
+    return Manifest(
+        document=record.document,
+        op="delete",
+        position=record.position,
+        version=record.version,
+        stage="full",
+        updated_at=record.occurred_at,
+    )
+
+
+def _facts_version(position: str, drafts: Sequence[FactDraft]) -> str:
+    """Return 16 hex digits that change with the position and with what the text was linked to."""
+    return hashlib.sha256(msgspec.json.encode([position, drafts])).hexdigest()[:16]
+
+
+def _outcomes(link: Linked) -> list[Outcome]:
+    origins, document = link.prepared.record.origins, link.manifest.document
+    return [
+        Outcome(
+            event=origin,
+            document=document,
+            position=link.manifest.position,
+            outcome="applied" if n == len(origins) else "superseded",
+        )
+        for n, origin in enumerate(origins, start=1)
+    ]

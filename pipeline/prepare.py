@@ -1,0 +1,181 @@
+"""Prepare: everything about a record that needs no store but the cache. Map, chunk, analyze, embed."""
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+import msgspec
+
+from pipeline.errors import InvalidEvent
+from pipeline.mapping import Mappings
+from pipeline.ports.cache import Cache
+from pipeline.ports.models import Analyzer, Embedder
+from pipeline.steps.chunk import ChunkLimits, chunk
+from pipeline.steps.map import map_record
+from schemas.change_event import Lane, split_document_key
+from schemas.document import Analysis, Chunk, Document, Stage
+from schemas.knowledge import Mention
+from schemas.record import Record
+
+T = TypeVar("T")
+
+
+class Prepared(msgspec.Struct, kw_only=True):
+    """A record ready to be applied at its stage; `document` is None for a delete."""
+
+    record: Record
+    stage: Stage
+    document: Document | None = None
+    chunks: list[Chunk] = []
+    analyses: list[Analysis] = []
+    title_terms: list[tuple[str, ...]] = []
+    """Terms of title and headings, per chunk."""
+    vectors: list[bytes] = []
+    """One per chunk at stage full when there is an embedder, else empty."""
+    missing: bool = False
+    """True while model work is left to do."""
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """A record that can never be prepared as it is."""
+
+    record: Record
+    error: InvalidEvent
+
+
+def content_hash(text: str) -> str:
+    """Return the cache key of a text."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def passage(document: Document, piece: Chunk) -> str:
+    """Return what is embedded: title and headings before the text, which retrieval gains from."""
+    return "\n".join(part for part in (document.title, *piece.headings, piece.text) if part)
+
+
+class Preparer:
+    """Runs the pure steps for batches of records, with all model work cached by content and version."""
+
+    def __init__(
+        self, mappings: Mappings, cache: Cache, analyzer: Analyzer, embedder: Embedder, limits: ChunkLimits
+    ) -> None:
+        self._mappings, self._cache, self._limits = mappings, cache, limits
+        self._analyzer, self._embedder = analyzer, embedder
+
+    async def light(self, records: Sequence[Record], stage: Stage) -> list[Prepared | Refused]:
+        """Map, chunk and tokenize; take mentions and vectors from the cache as far as they are there."""
+        prepared = await asyncio.to_thread(self._split, records, stage)
+        good = [p for p in prepared if isinstance(p, Prepared) and p.document is not None]
+        await self._tokenize(good)
+        if stage == "full":
+            await self._from_cache(good)
+        return prepared
+
+    async def heavy(self, prepared: Prepared, lane: Lane) -> Prepared:
+        """Do the model work that the cache did not have; analysis and embedding run side by side."""
+        document = prepared.document
+        if document is None or not prepared.missing:
+            return prepared
+        texts = [piece.text for piece in prepared.chunks]
+        passages = [passage(document, piece) for piece in prepared.chunks]
+        mentions, vectors = await asyncio.gather(self._mentions(texts, lane), self._vectors(passages, lane))
+        _complete(prepared, mentions, vectors)
+        return prepared
+
+    def _split(self, records: Sequence[Record], stage: Stage) -> list[Prepared | Refused]:
+        return [self._split_one(record, stage) for record in records]
+
+    def _split_one(self, record: Record, stage: Stage) -> Prepared | Refused:
+        if record.op == "delete":
+            return Prepared(record=record, stage="full")
+        source, collection, _ = split_document_key(record.document)
+        try:
+            document = map_record(record, self._mappings.of(source, collection))
+            chunks = chunk(document, self._limits)
+        except InvalidEvent as error:
+            return Refused(record, error)
+        return Prepared(record=record, stage=stage, document=document, chunks=chunks)
+
+    async def _tokenize(self, batch: Sequence[Prepared]) -> None:
+        titles = {p.record.document: _titles(p) for p in batch}
+        texts = [c.text for p in batch for c in p.chunks] + [t for ts in titles.values() for t in ts]
+        kind = f"tokens:{self._analyzer.version}"
+        found = await self._cached(kind, texts, self._analyzer.tokens, Analysis)
+        for p in batch:
+            p.analyses = [found[c.text] for c in p.chunks]
+            p.title_terms = [found[title].terms for title in titles[p.record.document]]
+
+    async def _from_cache(self, batch: Sequence[Prepared]) -> None:
+        texts = [c.text for p in batch for c in p.chunks]
+        passages = [passage(p.document, c) for p in batch if p.document for c in p.chunks]
+        mentions = await self._peek(self._mentions_kind, texts)
+        vectors = await self._peek(self._vectors_kind, passages) if self._embedder.model else {}
+        for p in batch:
+            document = p.document
+            assert document is not None
+            spans = [mentions.get(content_hash(c.text)) for c in p.chunks]
+            dense = [vectors.get(content_hash(passage(document, c))) for c in p.chunks]
+            p.missing = None in spans or (bool(self._embedder.model) and None in dense)
+            if not p.missing:
+                decoded = [msgspec.msgpack.decode(s, type=tuple[Mention, ...]) for s in spans if s is not None]
+                _complete(p, decoded, [v for v in dense if v is not None])
+
+    @property
+    def _mentions_kind(self) -> str:
+        return f"mentions:{self._analyzer.version}"
+
+    @property
+    def _vectors_kind(self) -> str:
+        return f"vectors:{self._embedder.model}"
+
+    async def _mentions(self, texts: Sequence[str], lane: Lane) -> list[tuple[Mention, ...]]:
+        async def compute(missing: Sequence[str]) -> list[tuple[Mention, ...]]:
+            return await self._analyzer.mentions(missing, lane=lane)
+
+        found = await self._cached(self._mentions_kind, texts, compute, tuple[Mention, ...])
+        return [found[text] for text in texts]
+
+    async def _vectors(self, passages: Sequence[str], lane: Lane) -> list[bytes]:
+        if not self._embedder.model:
+            return []
+        keys = {text: content_hash(text) for text in passages}
+        known = await self._cache.get(self._vectors_kind, list(keys.values()))
+        missing = [text for text, key in keys.items() if key not in known]
+        if missing:
+            computed = await self._embedder.passages(missing, lane=lane)
+            fresh = {keys[text]: vector for text, vector in zip(missing, computed, strict=True)}
+            await self._cache.put(self._vectors_kind, fresh)
+            known = known | fresh
+        return [known[keys[text]] for text in passages]
+
+    async def _peek(self, kind: str, texts: Sequence[str]) -> dict[str, bytes]:
+        return await self._cache.get(kind, [content_hash(text) for text in dict.fromkeys(texts)])
+
+    async def _cached(
+        self, kind: str, texts: Sequence[str], compute: Callable[[Sequence[str]], Awaitable[list[T]]], of: type[T]
+    ) -> dict[str, T]:
+        keys = {text: content_hash(text) for text in texts}
+        known = await self._cache.get(kind, list(keys.values()))
+        found = {text: msgspec.msgpack.decode(known[key], type=of) for text, key in keys.items() if key in known}
+        missing = [text for text in keys if text not in found]
+        if missing:
+            computed = dict(zip(missing, await compute(missing), strict=True))
+            await self._cache.put(kind, {keys[text]: msgspec.msgpack.encode(value) for text, value in computed.items()})
+            found.update(computed)
+        return found
+
+
+def _titles(prepared: Prepared) -> list[str]:
+    document = prepared.document
+    assert document is not None
+    return ["\n".join((document.title, *piece.headings)) for piece in prepared.chunks]
+
+
+def _complete(prepared: Prepared, mentions: Sequence[tuple[Mention, ...]], vectors: list[bytes]) -> None:
+    prepared.analyses = [
+        msgspec.structs.replace(analysis, mentions=(*analysis.mentions, *more))
+        for analysis, more in zip(prepared.analyses, mentions, strict=True)
+    ]
+    prepared.vectors = vectors
+    prepared.missing = False
