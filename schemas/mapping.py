@@ -1,4 +1,15 @@
-"""A mapping: how the records of one source collection become documents, fields and facts."""
+"""A mapping: how the records of one source collection become documents, fields and facts.
+
+**Empty and absent.** A column is empty when it is null, blank text or an empty list; empty columns are
+left out of body, fields and facts. A column that the record does not have at all counts as empty too,
+except where the document would not be the same thing without it: a column of the title, of the key, of
+the entity or of `required` that is absent, or a body of whose columns not one is there, ends the record
+in the dead letters as `missing_column`, which names the column and the mapping file. (So a typing error
+is found, while a column that was added to the source and the mapping later can be replayed over old records.)
+
+**Templates** hold column names in braces: `"{equipment_no} {name}"`; a brace itself is doubled: `{{`.
+Dates and texts are shown as written, encoded numbers and times decoded, times in Asia/Tokyo.
+"""
 
 from typing import Any, Literal
 
@@ -11,7 +22,8 @@ class PositionRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How versions are ordered."""
 
     rule: Literal["integer", "lsn", "none"] = "integer"
-    """`lsn`: PostgreSQL's `X/Y` in hexadecimal, or an integer. `none`: `occurred_at` orders."""
+    """`lsn`: PostgreSQL's `X/Y` in hexadecimal, or an integer. `none`: `occurred_at` orders, positions
+    in the envelope are not read."""
     column: str | None = None
     """Take it from this column instead of the envelope."""
 
@@ -21,21 +33,29 @@ class ColumnRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     type: ColumnType
     scale: int | None = None
-    """Decimals: digits after the point, for base64 unscaled values."""
+    """Decimals: digits after the point, for base64 unscaled values (Debezium's `precise` mode without a
+    schema). Leave it out when the connector writes decimals as text."""
+    epoch: Literal["wall", "utc"] = "wall"
+    """How a number in a `datetime` column is read (seconds, milli-, micro- or nanoseconds, by size): `wall`
+    as Debezium encodes a timestamp without time zone, so as Asia/Tokyo; `utc` as a point in time."""
 
 
 class AccessSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Who may read: fixed groups, or a column that lists them."""
+    """Who may read: fixed groups, or a column that lists them.
+
+    The column holds a list, or a text separated by commas or 「、」; `!group` is denied. An explicit empty
+    list, or an empty column without `default`, lets nobody read but principals with `*`.
+    """
 
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     column: str | None = None
     default: tuple[str, ...] = ()
-    """When the column is empty."""
+    """When the column is null, blank or absent."""
 
 
 class BodyPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A part of the body; left out when all its columns are empty."""
+    """A part of the body; left out when all its columns are empty. Holds one of `template` and `column`."""
 
     template: str | None = None
     column: str | None = None
@@ -83,12 +103,13 @@ class LiteralSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class FactSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A column that becomes facts."""
+    """A column that becomes facts. Holds one of `object` and `literal`."""
 
     predicate: str
     object: ObjectSpec | None = None
     literal: LiteralSpec | None = None
     subject: Literal["document", "entity"] | ObjectSpec | None = None
+    """When left out: the entity if the mapping has one, else the document."""
     acl: AccessSpec | None = None
 
 
@@ -116,5 +137,11 @@ class Mapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     acl: AccessSpec = AccessSpec()
     entity: EntitySpec | None = None
     facts: tuple[FactSpec, ...] = ()
+    required: tuple[str, ...] = ()
+    """Further columns that every record must have."""
+    any_record: bool = False
+    """Take records of any shape, as the default mapping does: absent columns are empty, the members of a
+    `fields` object become fields, a record without title is called by its `name` or its key, and one
+    without body is written out as lines `column: value` in order of the column names."""
     extra: dict[str, Any] = {}
     """Free remarks; not read."""

@@ -1,0 +1,54 @@
+"""All mappings of one start of the pipeline."""
+
+import hashlib
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+
+import msgspec
+import yaml
+
+import schemas
+from schemas.mapping import Mapping
+
+CODE_VERSION = "1"
+"""Raise it when the same mapping would make another document of the same record."""
+DEFAULT_FILE = Path(schemas.__file__).parent / "mappings" / "default.yaml"
+
+
+class Mappings:
+    """The mapping of every collection, immutable; a collection without a file has the default one."""
+
+    def __init__(self, loaded: Iterable[tuple[Mapping, str]] = ()) -> None:
+        """Take mappings with the names of their files."""
+        self._loaded = {(m.source, m.collection): (m, file) for m, file in loaded}
+
+    def of(self, source: str, collection: str) -> Mapping:
+        """Return the collection's mapping, or the default one under the collection's name."""
+        found = self._loaded.get((source, collection))
+        return found[0] if found else default_mapping(source, collection)
+
+    def file(self, source: str, collection: str) -> str:
+        """Return the file of the collection's mapping, for messages to people."""
+        found = self._loaded.get((source, collection))
+        return found[1] if found else "the default mapping"
+
+    def version(self, source: str, collection: str) -> str:
+        """Return 16 hex digits that change when the same records would become other documents."""
+        content = msgspec.json.encode([CODE_VERSION, self.of(source, collection)], order="deterministic")
+        return hashlib.sha256(content).hexdigest()[:16]
+
+    def all(self) -> tuple[Mapping, ...]:
+        """Return the mappings that have files, ordered by source and collection."""
+        return tuple(self._loaded[key][0] for key in sorted(self._loaded))
+
+
+@lru_cache(maxsize=1024)
+def default_mapping(source: str, collection: str) -> Mapping:
+    """Return the mapping of a collection that has no file: schemas/mappings/default.yaml."""
+    return msgspec.structs.replace(_default(), source=source, collection=collection)
+
+
+@lru_cache(maxsize=1)
+def _default() -> Mapping:
+    return msgspec.convert(yaml.safe_load(DEFAULT_FILE.read_text("utf-8")), Mapping)

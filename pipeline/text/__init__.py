@@ -1,0 +1,1 @@
+"""Text: normalization, identifiers and index terms of Japanese."""
