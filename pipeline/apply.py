@@ -1,4 +1,4 @@
-"""Apply: stage, commit, collect. The manifest's compare-and-set is the only moment at which anything becomes visible."""
+"""Apply: stage, commit, collect. The manifest's compare-and-set is the moment at which a version becomes visible."""
 
 import asyncio
 import hashlib
@@ -15,7 +15,7 @@ from pipeline.steps.iris import bind_facts
 from pipeline.text.terms import bigrams_of
 from schemas.access import AccessRule
 from schemas.change_event import split_document_key
-from schemas.document import ChunkRef, Document, IndexedChunk, Manifest
+from schemas.document import ChunkRef, IndexedChunk, Manifest
 from schemas.knowledge import Fact, FactDraft
 from schemas.outcome import Outcome
 
@@ -196,6 +196,8 @@ class Applier:
     async def _finish(self, won: Sequence[Linked], relinks: Sequence[str]) -> None:
         if self.announces:
             await self._state.announce([o for link in won if link.manifest.stage == "full" for o in _outcomes(link)])
+            full = [(link.manifest.document, link.manifest.position) for link in won if link.manifest.stage == "full"]
+            await self._state.outlived(full)
         done = [(link.manifest.document, link.manifest.position) for link in won]
         await self._state.collected(self.generation, done, self._revision)
         linked = {link.manifest.document for link in won if link.manifest.stage == "full"} - set(relinks)

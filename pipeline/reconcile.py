@@ -19,9 +19,9 @@ class Arrived(msgspec.Struct, frozen=True):
 
 
 class Reconciled(msgspec.Struct, frozen=True):
-    """What became of a batch: documents to work on, ended events, and refused ones."""
+    """What became of a batch: records to work on, ended events, and refused ones."""
 
-    advanced: list[str]
+    advanced: list[Record]
     ended: list[Outcome]
     refused: list[tuple[Arrived, InvalidEvent]]
 
@@ -90,7 +90,7 @@ class Reconciler:
                 )
         for result in await self._state.advance(deletes):
             if result.result == "advanced":
-                done.advanced.append(result.record.document)
+                done.advanced.append(result.record)
         done.ended.append(_outcome(arrived.event_id, event.document, event.position, "applied"))
 
 
@@ -137,7 +137,7 @@ def _note(offered: Record, advance: Advance, done: Reconciled) -> None:
     elif advance.result == "superseded":
         done.ended.append(_outcome(event_id, offered.document, offered.position, "superseded"))
     else:
-        done.advanced.append(offered.document)
+        done.advanced.append(advance.record)
 
 
 def _outcome(event_id: str, document: str, position: str, outcome: OutcomeName) -> Outcome:

@@ -12,7 +12,7 @@ from pipeline.ports.graph import Graph
 from pipeline.ports.models import Analyzer, Embedder
 from pipeline.ports.state import State
 from schemas.change_event import RawEvent
-from schemas.outcome import Outcome, TokenPart
+from schemas.outcome import OutcomeName, TokenPart
 
 
 class Submission(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,8 +24,8 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     event: str = ""
     """Event id when accepted."""
     document: str = ""
-    part: TokenPart | None = None
-    """What its freshness token covers; None for events without a key (truncate)."""
+    parts: tuple[TokenPart, ...] = ()
+    """What its freshness token covers: one, two for a changed primary key, none without a key (truncate)."""
     code: str = ""
     reason: str = ""
     pointer: str = ""
@@ -78,7 +78,7 @@ class Runtime(Protocol):
         """Return once each document is committed, collected and full at its position or a newer one.
         Raises EventDead when such an event ended as a dead letter, NotFresh after `timeout_s`."""
 
-    async def wait_outcomes(self, events: Sequence[str], timeout_s: float) -> dict[str, Outcome]:
+    async def wait_outcomes(self, events: Sequence[str], timeout_s: float) -> dict[str, OutcomeName]:
         """Return the outcomes known when all are there or the time is over."""
 
     async def watermarks(self) -> Watermarks:

@@ -121,6 +121,9 @@ class State(Protocol):
     async def settled(self, generation: str, documents: Sequence[str]) -> dict[str, str]:
         """Return the position up to which each document is committed, collected and at stage full."""
 
+    async def stages(self, generation: str, documents: Sequence[str]) -> dict[str, str]:
+        """Return the committed stage of each document; those without an applied version are absent."""
+
     async def uncollect_after(self, generation: str, revision: int) -> int:
         """Mark all manifests collected at a later revision as not collected; return how many."""
 
@@ -174,7 +177,14 @@ class State(Protocol):
         """Return the unresolved letters of these documents."""
 
     async def resolve(self, letters: Sequence[str], generation: str = "") -> None:
-        """Mark letters resolved; with a generation their documents count as pending there again."""
+        """Mark letters resolved; with a generation their documents count as pending there again, and a
+        letter whose record still stands gives its event back to the record, to be announced anew."""
+
+    async def outlived(self, done: Sequence[tuple[str, str]]) -> None:
+        """Resolve open letters of stage `map` or `apply` at or below these applied (document, position) pairs.
+
+        Their events end as `applied` at the very position, else as `superseded`.
+        """
 
     # offsets, access classes, generations
     async def offset(self, consumer: str) -> int:

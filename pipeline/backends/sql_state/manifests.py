@@ -87,6 +87,19 @@ def settled(tx: Transaction, generation: str, documents: Sequence[str]) -> dict[
     return found
 
 
+def stages(tx: Transaction, generation: str, documents: Sequence[str]) -> dict[str, str]:
+    """Return the committed stage of documents that have an applied version."""
+    found: dict[str, str] = {}
+    for part in sliced(documents):
+        rows = tx.execute(
+            f"SELECT document, stage FROM manifests WHERE generation = ? AND position <> ''"  # noqa: S608
+            f" AND document IN ({marks(len(part))})",
+            (generation, *part),
+        )
+        found.update(dict(rows))
+    return found
+
+
 def uncollect_after(tx: Transaction, generation: str, revision: int) -> int:
     """Put manifests back to work whose index changes may be lost."""
     rows = tx.execute(

@@ -103,11 +103,30 @@ def dead_positions(tx: Transaction, documents: Sequence[str]) -> dict[str, list[
 
 
 def resolve(tx: Transaction, letters: Sequence[str], generation: str) -> None:
-    """Mark letters resolved."""
+    """Mark letters resolved; with a generation, let their records be tried again."""
     for letter in letters:
-        rows = tx.execute("UPDATE dead_letters SET resolved = 1 WHERE id = ? RETURNING document", (letter,))
-        if rows and generation:
-            manifests.clear_dead(tx, generation, rows[0][0])
+        rows = tx.execute(
+            "UPDATE dead_letters SET resolved = 1 WHERE id = ? RETURNING document, position, event", (letter,)
+        )
+        if rows and generation and rows[0][0]:
+            document, position, event = rows[0]
+            manifests.clear_dead(tx, generation, document)
+            records.give_back_origin(tx, document, position, event)
+
+
+def outlived(tx: Transaction, done: Sequence[tuple[str, str]]) -> None:
+    """Resolve letters of records that an applied version has replaced or mended."""
+    for document, position in done:
+        rows = tx.execute(
+            "UPDATE dead_letters SET resolved = 1 WHERE document = ? AND position <= ? AND resolved = 0"
+            " AND stage IN ('map', 'apply') RETURNING event, position",
+            (document, position),
+        )
+        ended: list[Outcome] = [
+            Outcome(event=e, document=document, position=p, outcome="applied" if p == position else "superseded")
+            for e, p in rows
+        ]
+        announce(tx, ended)
 
 
 def counts(tx: Transaction) -> dict[str, int]:

@@ -138,3 +138,16 @@ def forget_origins(tx: Transaction, document: str, events: frozenset[str]) -> No
     after = [origin for origin in before if origin not in events]
     if after != before:
         tx.execute("UPDATE records SET origins = ? WHERE document = ?", (msgspec.json.encode(after).decode(), document))
+
+
+def give_back_origin(tx: Transaction, document: str, position: str, event: str) -> None:
+    """Put an event back on the record's list, if that version still stands."""
+    rows = tx.execute(
+        f"SELECT origins FROM records WHERE document = ? AND position = ?{tx.row_lock}",  # noqa: S608
+        (document, position),
+    )
+    if rows and event not in (origins := msgspec.json.decode(rows[0][0])):
+        tx.execute(
+            "UPDATE records SET origins = ? WHERE document = ?",
+            (msgspec.json.encode([*origins, event]).decode(), document),
+        )

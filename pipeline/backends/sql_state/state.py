@@ -67,6 +67,10 @@ class SqlState:
         """Return settled positions."""
         return await self._database.read(lambda tx: manifests.settled(tx, generation, documents))
 
+    async def stages(self, generation: str, documents: Sequence[str]) -> dict[str, str]:
+        """Return committed stages."""
+        return await self._database.read(lambda tx: manifests.stages(tx, generation, documents))
+
     async def uncollect_after(self, generation: str, revision: int) -> int:
         """Put manifests back to work."""
         return await self._database.write(lambda tx: manifests.uncollect_after(tx, generation, revision))
@@ -130,6 +134,10 @@ class SqlState:
     async def resolve(self, letters: Sequence[str], generation: str = "") -> None:
         """Mark letters resolved."""
         await self._database.write(lambda tx: outcomes.resolve(tx, letters, generation))
+
+    async def outlived(self, done: Sequence[tuple[str, str]]) -> None:
+        """Resolve letters that applied versions have made moot."""
+        await self._database.write(lambda tx: outcomes.outlived(tx, done))
 
     async def offset(self, consumer: str) -> int:
         """Return a committed offset."""

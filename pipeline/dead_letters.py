@@ -1,0 +1,71 @@
+"""Dead letters: what cannot be applied, kept whole with the reason."""
+
+import hashlib
+from typing import Literal, cast
+
+import msgspec
+
+from pipeline.errors import InvalidEvent
+from schemas.change_event import RawEvent
+from schemas.outcome import DeadLetter, Outcome
+from schemas.record import Record
+
+RETRY_HEADER = "shinsen-event"
+"""Carries the id of the event that a retried payload first had, so that its outcome is replaced."""
+
+
+class BuriedRecord(msgspec.Struct, frozen=True):
+    """A record's dead letter, and the older events folded into the record, which it supersedes."""
+
+    letter: DeadLetter
+    superseded: list[Outcome]
+
+
+def letter_id(event: str, code: str) -> str:
+    """Return the id of an event's dead letter: 24 hex digits."""
+    return hashlib.sha256(f"{event}\x1f{code}".encode()).hexdigest()[:24]
+
+
+def refused_event_id(raw: RawEvent) -> str:
+    """Return an id for an event that never reached the log: the same bytes, the same id."""
+    content = hashlib.sha256(raw.value or b"").hexdigest()[:24]
+    return raw.headers.get(RETRY_HEADER) or f"refused:{content}"
+
+
+def raw_letter(event: str, raw: RawEvent, error: InvalidEvent, at: str) -> DeadLetter:
+    """Return the dead letter of an event that could not be decoded or reconciled."""
+    return DeadLetter(
+        id=letter_id(event, error.code),
+        event=event,
+        code=error.code,
+        reason=error.reason,
+        document=error.document,
+        position=error.position,
+        stage="reconcile" if error.code == "mixed_positions" else "decode",
+        payload=raw.value or b"",
+        headers={k: v for k, v in raw.headers.items() if k != RETRY_HEADER},
+        at=at,
+    )
+
+
+def record_letter(record: Record, error: InvalidEvent, stage: str, at: str) -> BuriedRecord:
+    """Return the dead letter of a record that could not be mapped or applied."""
+    event = record.origins[-1] if record.origins else f"record:{record.document}@{record.position}"
+    letter = DeadLetter(
+        # By version, not by event: a rebuild that fails again over the same record is the same letter.
+        id=letter_id(f"{record.document}@{record.position}", error.code),
+        event=event,
+        code=error.code,
+        reason=error.reason,
+        document=record.document,
+        position=record.position,
+        stage=cast('Literal["map", "apply"]', stage),
+        payload=msgspec.json.encode(record.columns),
+        headers={"content-type": "application/json"},
+        at=at,
+    )
+    older = [
+        Outcome(event=origin, document=record.document, position=record.position, outcome="superseded")
+        for origin in record.origins[:-1]
+    ]
+    return BuriedRecord(letter, older)

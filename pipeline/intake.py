@@ -1,0 +1,196 @@
+"""Intake: from bytes at the door to records. Decode, refuse or log; then, in log order, reconcile."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+import structlog
+
+from pipeline.clock import Clock
+from pipeline.dead_letters import RETRY_HEADER, raw_letter, refused_event_id
+from pipeline.decoding import decode
+from pipeline.errors import BackendUnavailable, Backpressure, InvalidEvent, TooLarge
+from pipeline.mapping import Mappings
+from pipeline.ports.change_log import ChangeLog, LoggedEvent
+from pipeline.ports.runtime import Submission
+from pipeline.ports.state import State
+from pipeline.reconcile import Arrived, Reconciler
+from schemas.change_event import ChangeEvent, RawEvent
+from schemas.outcome import DeadLetter, Outcome, TokenPart
+from schemas.record import Record
+
+log = structlog.get_logger(__name__)
+
+CONSUMER = "intake"
+BATCH = 256
+FIRST_PAUSE, LONGEST_PAUSE = 0.2, 30.0
+
+
+class Intake:
+    """The door and the reader of the change log of the embedded profile."""
+
+    def __init__(
+        self,
+        change_log: ChangeLog,
+        state: State,
+        mappings: Mappings,
+        *,
+        max_event: int,
+        max_backlog: int,
+        clock: Clock,
+        advanced: Callable[[Sequence[Record], str], Awaitable[None]],
+        progressed: Callable[[], None],
+    ) -> None:
+        self._log, self._state, self._mappings = change_log, state, mappings
+        self._max_event, self._max_backlog = max_event, max_backlog
+        self._clock, self._advanced, self._progressed = clock, advanced, progressed
+        self._reconciler = Reconciler(state)
+        self._wake = asyncio.Event()
+        self.end = 0
+        """Offset of the last logged event."""
+        self.reconciled = 0
+        """Offset up to which every event is reconciled."""
+        self.behind_since = ""
+        """Arrival time of the oldest event not yet reconciled; empty when there is none."""
+        self.failure = ""
+
+    async def open(self) -> None:
+        """Find out where the last run stopped."""
+        self.end, self.reconciled = await self._log.end(), await self._state.offset(CONSUMER)
+        rest = await self._log.read(self.reconciled, 1)
+        self.behind_since = rest[0].received_at if rest else ""
+
+    async def submit(self, events: Sequence[RawEvent]) -> list[Submission]:
+        """Take events in order; what is accepted is in the log, durably, on return."""
+        if self.end - self.reconciled + len(events) > self._max_backlog:
+            raise Backpressure(
+                f"{self.end - self.reconciled} events wait to be read (limit {self._max_backlog}); send again later",
+                retry_after=2.0,
+            )
+        decoded = await asyncio.to_thread(lambda: [self._decode(raw) for raw in events])
+        accepted = [raw for raw, d in zip(events, decoded, strict=True) if not isinstance(d, InvalidEvent)]
+        now = self._clock()
+        offsets = iter(await self._log.append(accepted, now))
+        submissions: list[Submission] = []
+        letters: list[DeadLetter] = []
+        for index, (raw, result) in enumerate(zip(events, decoded, strict=True)):
+            if isinstance(result, InvalidEvent):
+                letter = raw_letter(refused_event_id(raw), raw, result, now)
+                letters.append(letter)
+                submissions.append(_refused(index, result, letter))
+            else:
+                submissions.append(_accepted(index, raw, next(offsets), result))
+        if letters:
+            await self._state.bury(letters)
+        self._logged(len(accepted), now)
+        return submissions
+
+    def _logged(self, number: int, now: str) -> None:
+        if number:
+            self.end += number
+            self.behind_since = self.behind_since or now
+            self._wake.set()
+
+    def _decode(self, raw: RawEvent) -> list[ChangeEvent] | InvalidEvent:
+        size = len(raw.value or b"")
+        if size > self._max_event:
+            reason = (
+                f"the event has {size} bytes, the limit is {self._max_event}; "
+                "split the document, or raise SHINSEN_MAX_EVENT"
+            )
+            return TooLarge("too_large", reason)
+        try:
+            return decode(raw, self._mappings)
+        except InvalidEvent as error:
+            return error
+
+    async def run(self) -> None:
+        """Read the log for ever; when a store is down, wait longer and longer and drop nothing."""
+        pause = FIRST_PAUSE
+        while True:
+            try:
+                found = await self.step()
+                self.failure, pause = "", FIRST_PAUSE
+            except BackendUnavailable as error:
+                self.failure = str(error)
+                log.warning("intake_paused", reason=str(error), seconds=pause)
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, LONGEST_PAUSE)
+                continue
+            if not found:
+                await self._wake.wait()
+
+    async def step(self) -> bool:
+        """Reconcile the next batch of the log; False when there is none. Safe to repeat after a crash."""
+        self._wake.clear()
+        batch = await self._log.read(self.reconciled, BATCH)
+        if not batch:
+            self.behind_since = ""
+            return False
+        arrived, ended, letters = await asyncio.to_thread(self._decode_batch, batch)
+        result = await self._reconciler.reconcile(arrived)
+        raws = {event_id(logged): logged.raw for logged in batch}
+        now = self._clock()
+        letters += [raw_letter(a.event_id, raws[_base(a.event_id, raws)], error, now) for a, error in result.refused]
+        if letters:
+            await self._state.bury(letters)
+        ended += result.ended
+        if ended:
+            await self._state.announce(ended)
+        # The offset last: whatever is above it is done again after a crash, and ends the same way.
+        await self._state.commit_offset(CONSUMER, batch[-1].offset)
+        self.reconciled = batch[-1].offset
+        await self._advanced(result.advanced, batch[0].received_at)
+        self._progressed()
+        return True
+
+    def _decode_batch(self, batch: Sequence[LoggedEvent]) -> tuple[list[Arrived], list[Outcome], list[DeadLetter]]:
+        arrived: list[Arrived] = []
+        ended: list[Outcome] = []
+        letters: list[DeadLetter] = []
+        for logged in batch:
+            base = event_id(logged)
+            events = self._decode(logged.raw)
+            if isinstance(events, InvalidEvent):
+                letters.append(raw_letter(base, logged.raw, events, self._clock()))
+            elif not events:
+                # Tombstones, heartbeats and transaction markers say nothing new.
+                ended.append(Outcome(event=base, document="", position="", outcome="duplicate"))
+            else:
+                arrived.extend(Arrived(_numbered(base, n), event) for n, event in enumerate(events))
+        return arrived, ended, letters
+
+
+def event_id(logged: LoggedEvent) -> str:
+    """Return the id under which a logged event's outcome is announced."""
+    return logged.raw.headers.get(RETRY_HEADER) or f"log:{logged.offset}"
+
+
+def _numbered(base: str, number: int) -> str:
+    return base if number == 0 else f"{base}.{number}"
+
+
+def _base(event: str, raws: dict[str, RawEvent]) -> str:
+    return event if event in raws else event.rsplit(".", 1)[0]
+
+
+def _accepted(index: int, raw: RawEvent, offset: int, events: Sequence[ChangeEvent]) -> Submission:
+    return Submission(
+        index=index,
+        status="accepted",
+        event=raw.headers.get(RETRY_HEADER) or f"log:{offset}",
+        document=events[-1].document if events else "",
+        parts=tuple(TokenPart(e.document, e.position) for e in events if e.op != "truncate"),
+    )
+
+
+def _refused(index: int, error: InvalidEvent, letter: DeadLetter) -> Submission:
+    return Submission(
+        index=index,
+        status="rejected",
+        document=error.document,
+        code=error.code,
+        reason=error.reason,
+        pointer=error.pointer,
+        too_large=isinstance(error, TooLarge),
+        dead_letter=letter.id,
+    )

