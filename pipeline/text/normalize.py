@@ -1,0 +1,143 @@
+"""Normalization of Japanese text: one folded form for matching, with exact source offsets, and keys of names."""
+
+import re
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Sequence
+from functools import lru_cache
+
+from pipeline.text.variants import COMPANY_FORMS, KANJI_VARIANTS
+
+NORMALIZER_VERSION = "1"
+"""Part of every analyzer version: raise it when any folded form changes."""
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_MARK = "\u0300-\u036f\u3099\u309a\uff9e\uff9f"
+_STABLE = "\\x00-\\x7f\u3001-\u3003\u3005-\u301b\u3041-\u3096\u309d\u309e\u30a0-\u30fe\u3400-\u4dbf\u4e00-\u9fff"
+_UNSTABLE = re.compile(f"[^{_STABLE}][{_MARK}]*|[{_STABLE}][{_MARK}]+")
+"""Clusters that NFKC may change: everything else is copied without a look."""
+_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+"""Soft hyphen, zero-width characters, byte order mark, variation selectors (also of kanji)."""
+_HYPHENS = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\u2043\u02d7"
+_ONE_TO_ONE = str.maketrans({**dict.fromkeys(_HYPHENS, "-"), "\u301c": "~", "\u00a5": "\\", **KANJI_VARIANTS})
+_BAR_AS_HYPHEN = re.compile("(?<=[0-9a-z])ー(?=[0-9a-z])")
+_COMPANY = re.compile(r"\(([株有社財名資])\)")
+_WORD_OF_KATAKANA = re.compile("[ァ-ヺー]{4,}")
+_SPACE = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
+_SPACE_AT_JAPANESE = re.compile(r"(?<=[^\x00-\x7f]) | (?=[^\x00-\x7f])")
+_QUOTES = " 「」『』【】〈〉《》\"'`“”‘’"
+_COMPANY_WORD = re.compile(
+    r"^(?:{0})|(?:{0})$|[ ,]*\b(?:co\.?[ ,]*ltd|inc|ltd|corp|corporation|llc|k\.k|kk)\.?$".format(
+        "|".join(sorted({*COMPANY_FORMS.values(), "合同会社", "一般社団法人", "一般財団法人"}, key=len, reverse=True))
+    )
+)
+
+
+def without_surrogates(text: str) -> str:
+    """Replace lone surrogates, one for one, by U+FFFD: such text can be encoded, and offsets stand."""
+    return _SURROGATE.sub("\ufffd", text)
+
+
+def fold(text: str) -> tuple[str, list[int]]:
+    """Return the folded text and, for each of its characters, the offset in `text` that it came from.
+
+    The list has one more entry, `len(text)`, for the end. Folding is NFKC, case folding, one hyphen,
+    ー between ASCII letters or digits as a hyphen, usual kanji for their variants, written-out company
+    forms, no invisible characters. Never raises. Use `source_span` to carry a match back.
+    """
+    clean = without_surrogates(text)
+    folded, offsets = _compose(clean)
+    folded, offsets = _fold_case(folded, offsets)
+    folded = _BAR_AS_HYPHEN.sub("-", folded.translate(_ONE_TO_ONE))
+    if "(" in folded:
+        folded, offsets = _write_out_companies(folded, offsets)
+    return folded, offsets
+
+
+def source_span(offsets: Sequence[int], start: int, end: int) -> tuple[int, int]:
+    """Carry the span [start, end) of a folded text back to its source; `offsets` as `fold` gave them.
+
+    A span that touches part of a folded cluster (㍿ is four folded characters) covers the whole of it.
+    """
+    if start >= end:
+        return offsets[start], offsets[start]
+    return offsets[start], offsets[bisect_right(offsets, offsets[end - 1], lo=end - 1)]
+
+
+def name_key(text: str) -> str:
+    """Return the normalized key of an entity's name: equal for the usual ways of writing one name.
+
+    Folded, without the long-vowel mark at the end of katakana words of four or more characters
+    (サーバー and サーバ), without spaces next to Japanese and quotes around. Company forms stay, written
+    out: `company_core` takes them off. Idempotent; "" when nothing is left; never raises.
+    """
+    spaced = _SPACE.sub(" ", fold(text)[0]).strip(_QUOTES)
+    return drop_long_vowels(_SPACE_AT_JAPANESE.sub("", spaced)).strip(_QUOTES)
+
+
+def company_core(key: str) -> str:
+    """Return a name key without company forms at its ends (株式会社, 有限会社, co., ltd., ...).
+
+    The key itself when nothing else would be left.
+    """
+    return _COMPANY_WORD.sub("", key).strip(" ,") or key
+
+
+def drop_long_vowels(folded: str) -> str:
+    """Take ー off the end of katakana words of four or more characters."""
+    return _WORD_OF_KATAKANA.sub(_without_long_vowel, folded) if "ー" in folded else folded
+
+
+def _without_long_vowel(match: re.Match[str]) -> str:
+    word = match.group()
+    short = word.rstrip("ー")
+    return short if len(short) >= 3 else word
+
+
+@lru_cache(maxsize=4096)
+def _nfkc(cluster: str) -> str:
+    return unicodedata.normalize("NFKC", _INVISIBLE.sub("", cluster))
+
+
+def _compose(text: str) -> tuple[str, list[int]]:
+    """NFKC cluster by cluster, because only so the offsets stay known."""
+    parts: list[str] = []
+    offsets: list[int] = []
+    done = 0
+    for match in _UNSTABLE.finditer(text):
+        start, end = match.span()
+        if start > done:
+            parts.append(text[done:start])
+            offsets.extend(range(done, start))
+        composed = _nfkc(match.group())
+        parts.append(composed)
+        offsets.extend([start] * len(composed))
+        done = end
+    parts.append(text[done:])
+    offsets.extend(range(done, len(text) + 1))
+    return "".join(parts), offsets
+
+
+def _fold_case(text: str, offsets: list[int]) -> tuple[str, list[int]]:
+    folded = text.casefold()
+    if len(folded) == len(text):  # case folding never shortens, so each character kept its place
+        return folded, offsets
+    parts = [character.casefold() for character in text]
+    spread = [offset for part, offset in zip(parts, offsets, strict=False) for _ in part]
+    return "".join(parts), [*spread, offsets[-1]]
+
+
+def _write_out_companies(text: str, offsets: list[int]) -> tuple[str, list[int]]:
+    """(株) and (有) become 株式会社 and 有限会社; the rarer forms only when one glyph (㈳) stood for them."""
+    parts: list[str] = []
+    spread: list[int] = []
+    done = 0
+    for match in _COMPANY.finditer(text):
+        start, end = match.span()
+        if match.group(1) not in "株有" and offsets[start] != offsets[end - 1]:
+            continue
+        form = COMPANY_FORMS[match.group(1)]
+        parts += [text[done:start], form]
+        spread += offsets[done:start] + [offsets[start]] * len(form)
+        done = end
+    return "".join([*parts, text[done:]]), spread + offsets[done:]
