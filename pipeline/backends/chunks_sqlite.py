@@ -1,0 +1,154 @@
+"""The chunk index in one SQLite file per generation: FTS5 for words, sqlite-vec for vectors."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import apsw
+
+from pipeline.backends.chunks_sqlite_check import Audit, audit
+from pipeline.backends.chunks_sqlite_rows import (
+    CHUNK_SELECT,
+    SCHEMA,
+    decode_chunk,
+    encode_chunks,
+    prepare_connection,
+)
+from pipeline.backends.chunks_sqlite_search import dense_hits, documents_with_all, lexical_hits
+from pipeline.backends.chunks_sqlite_writes import dimensions, remember_revision, remove_chunks, write_chunks
+from pipeline.backends.fts5_budget import PostingBudget
+from pipeline.backends.sqlite import Database
+from pipeline.errors import InvalidConfiguration
+from pipeline.ports.chunk_index import ChunkFilter, IndexHit, LexicalQuery
+from schemas.document import IndexedChunk
+
+PAGE = 500
+"""Chunks that a scan reads at a time."""
+
+
+class SqliteChunks:
+    """Implements ChunkIndex in `<folder>/chunks-<generation>.db`. Constructing it opens the file.
+
+    `weights` are BM25's for title terms, terms, bigrams and identifiers. `posting_budget` bounds the
+    index entries that one lexical search walks (see PostingBudget).
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        generation: str,
+        *,
+        weights: tuple[float, float, float, float] = (3.0, 1.0, 0.5, 4.0),
+        posting_budget: int = 12_000,
+        readers: int = 2,
+    ) -> None:
+        self._database = Database(
+            folder / f"chunks-{generation}.db", SCHEMA, readers=readers, setup=prepare_connection, cache_mib=32
+        )
+        self._rank = f"bm25({', '.join(str(float(weight)) for weight in weights)})"
+        self._budget = PostingBudget(posting_budget)
+
+    async def stage(self, chunks: Sequence[IndexedChunk]) -> None:
+        """See ChunkIndex.stage. One transaction. Raises InvalidConfiguration for vectors of another length."""
+        if chunks:
+            encoded = await asyncio.to_thread(encode_chunks, chunks)
+            await self._database.write(lambda connection: write_chunks(connection, encoded))
+
+    async def collect(self, live: dict[str, tuple[str, ...]], revision: int) -> None:
+        """See ChunkIndex.collect. One transaction."""
+
+        def remove(connection: apsw.Connection) -> None:
+            for document, kept in live.items():
+                remove_chunks(connection, document, kept)
+            remember_revision(connection, revision)
+
+        await self._database.write(remove)
+
+    async def revision(self) -> int | None:
+        """See ChunkIndex.revision; 0 before the first `collect`."""
+        revision = await self._database.read(
+            lambda connection: connection.execute("SELECT value FROM memo WHERE name = 'revision'").get
+        )
+        return int(revision or 0)
+
+    async def lexical(self, query: LexicalQuery, where: ChunkFilter, limit: int) -> list[IndexHit]:
+        """See ChunkIndex.lexical."""
+        if where.access_classes == () or limit <= 0:
+            return []
+
+        def search(connection: apsw.Connection) -> list[IndexHit]:
+            match = self._budget.match(connection, query)
+            return lexical_hits(connection, match, self._rank, where, limit) if match else []
+
+        return await self._database.read(search)
+
+    async def dense(self, vector: bytes, where: ChunkFilter, limit: int) -> list[IndexHit]:
+        """See ChunkIndex.dense. Raises InvalidConfiguration for a vector of another length."""
+        if where.access_classes == () or limit <= 0:
+            return []
+
+        def search(connection: apsw.Connection) -> list[IndexHit]:
+            known = dimensions(connection)
+            if known and known * 4 != len(vector):
+                raise InvalidConfiguration(
+                    f"the question's vector has {len(vector) // 4} dimensions, the index {known}: "
+                    "run `shinsen replay` after a change of the embedding model"
+                )
+            return dense_hits(connection, vector, where, limit) if known else []
+
+        return await self._database.read(search)
+
+    async def get(self, ids: Sequence[str]) -> dict[str, IndexedChunk]:
+        """See ChunkIndex.get."""
+        found = await self._database.read(
+            lambda connection: [chunk for i in dict.fromkeys(ids) for chunk in _read(connection, "c.id = ?", (i,))]
+        )
+        return {chunk.id: chunk for chunk in found}
+
+    async def documents_with(self, bigrams: Sequence[str], limit: int) -> list[str]:
+        """See ChunkIndex.documents_with; no bigrams find nothing."""
+        wanted = [bigram for bigram in dict.fromkeys(bigrams) if bigram]
+        if not wanted or limit <= 0:
+            return []
+        return await self._database.read(lambda connection: documents_with_all(connection, wanted, limit))
+
+    async def count(self) -> int:
+        """See ChunkIndex.count."""
+        return int(await self._database.read(lambda connection: connection.execute("SELECT count(*) FROM chunk").get))
+
+    async def scan(self) -> AsyncIterator[IndexedChunk]:
+        """See ChunkIndex.scan. Yields chunks as a search would find them: where the lexical index or
+        the vectors disagree with the rows (a row lost, a foreign edit), tokens or vector are missing.
+
+        Raises BackendUnavailable when an index holds entries of no chunk. Checking is one pass over
+        the index on the writer's thread.
+        """
+        found: Audit = await self._database.write(audit)
+        after = ""
+        while True:
+            page = await self._database.read(
+                lambda connection, after=after: _read(connection, "c.id > ? ORDER BY c.id LIMIT ?", (after, PAGE))  # type: ignore[misc]
+            )
+            for chunk in page:
+                yield found.as_searched(chunk)
+            if len(page) < PAGE:
+                return
+            after = page[-1].id
+
+    async def drop(self) -> None:
+        """See ChunkIndex.drop."""
+        await self._database.destroy()
+
+    async def close(self) -> None:
+        """See ChunkIndex.close."""
+        await self._database.close()
+
+
+def _read(connection: apsw.Connection, condition: str, values: tuple[object, ...]) -> list[IndexedChunk]:
+    rows = connection.execute(f"{CHUNK_SELECT} WHERE {condition}", values).fetchall()
+    if not dimensions(connection):
+        return [decode_chunk(row, None) for row in rows]
+    return [
+        decode_chunk(row, connection.execute("SELECT embedding FROM vector WHERE rowid = ?", (row[0],)).get)
+        for row in rows
+    ]
