@@ -49,11 +49,11 @@ class IndexBuilder:
         staged: bool,
         workers: int,
         clock: Clock,
-        progressed: Callable[[], None],
     ) -> None:
         self.generation, self.schedule = applier.generation, Schedule()
         self._state, self._preparer, self._applier = state, preparer, applier
-        self._staged, self._clock, self._progressed = staged, clock, progressed
+        self._staged, self._clock = staged, clock
+        self.on_progress: Callable[[], None] = lambda: None
         self._wake = asyncio.Event()
         self._ready: list[Ready] = []
         self._some_ready = asyncio.Event()
@@ -65,6 +65,16 @@ class IndexBuilder:
         self._batch = 2
         self.failure = ""
         """What a store or model said when it last did not answer; empty while all is well."""
+
+    async def open(self) -> None:
+        """Put documents back to work whose index changes were lost."""
+        lost = await self._applier.open()
+        if lost:
+            log.warning("indexes_behind", generation=self.generation, documents=lost)
+
+    def becomes_live(self, on_progress: Callable[[], None]) -> None:
+        """Announce outcomes and stage new documents from now on."""
+        self._staged, self._applier.announces, self.on_progress = True, True, on_progress
 
     def start(self) -> None:
         """Start the loops."""
@@ -237,7 +247,7 @@ class IndexBuilder:
         for document in published.relinks:
             self.schedule.add(document, "relink", now)
         self._wake.set()
-        self._progressed()
+        self.on_progress()
 
     def _again(self, items: Sequence[Taken]) -> None:
         for item in items:
@@ -261,4 +271,4 @@ class IndexBuilder:
         await self._state.bury([letters.letter], self.generation)
         await self._state.announce(letters.superseded)
         self.schedule.done(item)
-        self._progressed()
+        self.on_progress()

@@ -1,6 +1,7 @@
 """Waiting until events have ended: what freshness tokens and `?wait=applied` stand on."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Sequence
 
 from pipeline.errors import EventDead, NotFresh
@@ -79,8 +80,6 @@ async def _wait(changed: asyncio.Event, end: float) -> bool:
     rest = end - asyncio.get_running_loop().time()
     if rest <= 0:
         return False
-    try:
+    with contextlib.suppress(TimeoutError):  # look again: something may have changed without a word
         await asyncio.wait_for(changed.wait(), min(rest, POLL))
-    except TimeoutError:
-        pass  # look again: something may have changed without a word
     return True

@@ -98,7 +98,7 @@ class State(Protocol):
         """Return documents with key > `after`, in key order, that need work in this generation.
 
         They are those whose record is newer than both the committed manifest and the position that
-        ended as a dead letter, whose manifest was not collected, whose stage is `text`, or that are
+        ended as a dead letter, whose events are not announced, whose manifest was not collected, whose stage is `text`, or that are
         marked for relinking.
         """
 

@@ -14,7 +14,7 @@ PENDING = """
     LEFT JOIN manifests m ON m.generation = ? AND m.document = r.document
     LEFT JOIN relinks l ON l.generation = ? AND l.document = r.document
     WHERE r.document > ? AND r.position <> '' AND (
-        m.document IS NULL
+        m.document IS NULL OR r.origins <> '[]'
         OR (r.position > m.position AND r.position > m.dead_position)
         OR (m.position <> '' AND (m.collected = 0 OR m.stage = 'text' OR l.document IS NOT NULL)))
     ORDER BY r.document LIMIT ?"""
