@@ -2,7 +2,7 @@
 
 import random
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ops.stack.errors import StackError
 
@@ -24,25 +24,17 @@ def is_free(port: int) -> bool:
     return True
 
 
-def choose(names: Iterable[str], taken: Iterable[int]) -> dict[str, int]:
-    """A free port for each name, none of them in `taken`."""
+def choose(names: Sequence[str], taken: Iterable[int]) -> dict[str, int]:
+    """A run of free ports, one for each name in their order, none of them in `taken`."""
     used = set(taken)
-    chosen: dict[str, int] = {}
-    for name in names:
-        port = _one(used)
-        used.add(port)
-        chosen[name] = port
-    return chosen
-
-
-def _one(used: set[int]) -> int:
     # Not seeded: two stacks that start at the same moment should look in different places.
     source = random.SystemRandom()
     for _ in range(TRIES):
-        port = source.randrange(FIRST, LAST)
-        if port not in used and is_free(port):
-            return port
+        first = source.randrange(FIRST, LAST - len(names))
+        run = range(first, first + len(names))
+        if all(port not in used and is_free(port) for port in run):
+            return dict(zip(names, run, strict=True))
     raise StackError(
-        f"no free port found between {FIRST} and {LAST} in {TRIES} tries",
+        f"no {len(names)} free ports in a row found between {FIRST} and {LAST} in {TRIES} tries",
         todo="see what listens there (`ss -ltnp`) and stop it",
     )

@@ -47,7 +47,7 @@ class Server(ABC):
     """One kind of server. Instances have no state: all of it is in the `Site`."""
 
     name: str
-    # The first one is the main port.
+    # The first one is the main port; the numbers follow each other without a gap.
     port_names: tuple[str, ...]
     requires: tuple[str, ...] = ()
     stop_signal: signal.Signals = signal.SIGTERM

@@ -16,6 +16,7 @@ class Weaviate(Server):
     """Anonymous, loopback only, schemas never made up from data."""
 
     name = "weaviate"
+    # In this order: a node on localhost looks for its raft RPC at the raft port plus one.
     port_names = ("http", "grpc", "gossip", "cluster", "raft", "raft_rpc")
     ready_s = 120.0
 
@@ -56,7 +57,7 @@ def _environment(site: Site) -> dict[str, str]:
         "CLUSTER_IN_LOCALHOST": "true",
         "CLUSTER_GOSSIP_BIND_PORT": ports["gossip"],
         "CLUSTER_DATA_BIND_PORT": ports["cluster"],
-        "RAFT_JOIN": f"{NODE}:{ports['raft']}",
+        "RAFT_JOIN": NODE,
         "RAFT_BOOTSTRAP_EXPECT": "1",
         "RAFT_PORT": ports["raft"],
         "RAFT_INTERNAL_RPC_PORT": ports["raft_rpc"],

@@ -43,9 +43,10 @@ def test_a_stubborn_process_is_killed(tmp_path: Path) -> None:
     assert not process.alive(stubborn)
 
 
-def test_chosen_ports_are_free_and_distinct() -> None:
+def test_chosen_ports_are_free_and_in_a_row() -> None:
     chosen = ports.choose("abcdef", ())
-    assert len(set(chosen.values())) == 6
+    assert list(chosen) == list("abcdef")
+    assert list(chosen.values()) == [chosen["a"] + step for step in range(6)]
     assert all(ports.is_free(port) for port in chosen.values())
 
 
