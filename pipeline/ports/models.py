@@ -3,19 +3,23 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+from schemas.change_event import Lane
 from schemas.document import Analysis
 from schemas.knowledge import Mention
 
 
 class Analyzer(Protocol):
-    """Japanese analysis off the event loop. A pure function of (text, version)."""
+    """Japanese analysis off the event loop. A pure function of (text, version), for any text.
+
+    `lane`: live work goes before bulk work that waits.
+    """
 
     version: str
 
-    async def tokens(self, texts: Sequence[str]) -> list[Analysis]:
+    async def tokens(self, texts: Sequence[str], *, lane: Lane = "live") -> list[Analysis]:
         """Sudachi level: terms, bigrams, identifiers; `mentions` holds identifiers only. Fast (ms)."""
 
-    async def mentions(self, texts: Sequence[str]) -> list[tuple[Mention, ...]]:
+    async def mentions(self, texts: Sequence[str], *, lane: Lane = "live") -> list[tuple[Mention, ...]]:
         """GiNZA level: candidate mentions besides identifiers. Slow (about 75 ms per 400 characters)."""
 
     async def close(self) -> None:
@@ -23,13 +27,16 @@ class Analyzer(Protocol):
 
 
 class Embedder(Protocol):
-    """Dense vectors off the event loop. A pure function of (text, model)."""
+    """Dense vectors off the event loop. A pure function of (text, model), for any text.
+
+    `lane`: live work goes before bulk work that waits.
+    """
 
     model: str
     """Name and version of the model; empty when there is none and dense search is off."""
     dimensions: int
 
-    async def passages(self, texts: Sequence[str]) -> list[bytes]:
+    async def passages(self, texts: Sequence[str], *, lane: Lane = "live") -> list[bytes]:
         """Return little-endian float32 unit vectors, one per text. Any text that the steps let pass works."""
 
     async def query(self, text: str) -> bytes:

@@ -1,0 +1,62 @@
+"""A stand-in for the Japanese analyzer: no model, no processes, the same identifiers and bigrams.
+
+For tests of faults, sizes and scale, behind the same port. Its terms are the identifiers, the ASCII
+words and the bigrams of everything else, so Japanese is searchable; its mentions are runs of katakana.
+"""
+
+import re
+from collections.abc import Sequence
+
+from pipeline.backends.stub_faults import StubFaults
+from pipeline.text.identifiers import Identifiers, as_mentions
+from pipeline.text.normalize import NORMALIZER_VERSION, fold, name_key
+from pipeline.text.terms import bigrams, blank_out
+from schemas.change_event import Lane
+from schemas.document import Analysis
+from schemas.knowledge import Mention
+
+_TERM = re.compile(r"[0-9a-z]+|[^\W_0-9a-z]+")
+_KATAKANA = re.compile("[ァ-ヺ][ァ-ヺー]{3,}")
+
+
+class StubAnalyzer:
+    """Implements `pipeline.ports.models.Analyzer` by simple rules, about 400,000 characters a second."""
+
+    def __init__(self, identifiers: Identifiers, faults: StubFaults | None = None) -> None:
+        self._identifiers = identifiers
+        self.faults = faults if faults is not None else StubFaults()
+        self.version = f"stub-analyzer-1+n{NORMALIZER_VERSION}+{identifiers.version}"
+
+    async def tokens(self, texts: Sequence[str], *, lane: Lane = "live") -> list[Analysis]:
+        """Return identifiers, and bigrams as terms."""
+        await self.faults.before(texts)
+        return [self._analyze(text) for text in texts]
+
+    async def mentions(self, texts: Sequence[str], *, lane: Lane = "live") -> list[tuple[Mention, ...]]:
+        """Return the runs of four or more katakana as concepts."""
+        await self.faults.before(texts)
+        return [
+            tuple(
+                Mention(m.start(), m.end(), m.group(), "concept", name_key(m.group()), "ner", 0.5)
+                for m in _KATAKANA.finditer(text)
+            )
+            for text in texts
+        ]
+
+    async def close(self) -> None:
+        """Do nothing."""
+
+    def _analyze(self, text: str) -> Analysis:
+        folded, _ = fold(text)
+        found = self._identifiers.find_folded(folded)
+        terms = [(i.start, i.key) for i in found]
+        for run in _TERM.finditer(blank_out(folded, found)):
+            word = run.group()
+            whole = word.isascii() or len(word) == 1
+            terms += [(run.start(), term) for term in ([word] if whole else bigrams(word))]
+        return Analysis(
+            terms=tuple(term for _, term in sorted(terms, key=lambda t: t[0])),
+            bigrams=bigrams(folded),
+            identifiers=tuple(i.key for i in found),
+            mentions=as_mentions(self._identifiers.find(text), text),
+        )
