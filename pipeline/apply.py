@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import re
 from collections.abc import Sequence
 
 import msgspec
@@ -12,7 +13,7 @@ from pipeline.ports.state import State
 from pipeline.prepare import Prepared
 from pipeline.steps.facts import NameIndex, declared_names, facts_from_text
 from pipeline.steps.iris import bind_facts
-from pipeline.text.terms import bigrams_of
+from pipeline.text.terms import bigrams
 from schemas.access import AccessRule
 from schemas.change_event import split_document_key
 from schemas.document import ChunkRef, IndexedChunk, Manifest
@@ -21,6 +22,7 @@ from schemas.outcome import Outcome
 
 RELINK_LIMIT = 1_000_000
 """Documents looked at for one changed name; a name in more documents than this is no name."""
+_ONE_SCRIPT = re.compile(r"[\x00-\x7f]+|[^\x00-\x7f]+")
 
 
 class Linked(msgspec.Struct):
@@ -174,7 +176,7 @@ class Applier:
         self._names = None
         holders: set[str] = set()
         for name in changed:
-            holders.update(await self._chunks.documents_with(bigrams_of(name), RELINK_LIMIT))
+            holders.update(await self._chunks.documents_with(_searchable(name), RELINK_LIMIT))
         # A document of this batch may hold a name that another of this batch has just declared.
         relinks = sorted(holders)
         await self._state.mark_relinks(self.generation, relinks)
@@ -232,3 +234,8 @@ def _outcomes(link: Linked) -> list[Outcome]:
         )
         for n, origin in enumerate(origins, start=1)
     ]
+
+
+def _searchable(name: str) -> tuple[str, ...]:
+    """Return bigrams that every text with this name holds, also one that puts a space where scripts meet."""
+    return tuple(dict.fromkeys(pair for run in _ONE_SCRIPT.findall(name) for pair in bigrams(run)))

@@ -9,7 +9,7 @@ import msgspec
 from pipeline.ports.chunk_index import ChunkIndex
 from pipeline.ports.graph import Graph
 from pipeline.ports.state import State
-from pipeline.steps.iris import term_iri
+from pipeline.steps.iris import node_iri, term_iri
 from schemas.document import IndexedChunk, Manifest
 from schemas.knowledge import SAME_AS, Fact
 from schemas.outcome import DeadLetter
@@ -99,7 +99,7 @@ def components(same_as: Iterable[Fact]) -> list[list[str]]:
         return node
 
     for fact in same_as:
-        a, b = find(term_iri(fact.subject)), find(term_iri(fact.object))
+        a, b = find(node_iri(fact.subject)), find(term_iri(fact.object) or "")
         root[max(a, b)] = min(a, b)
     groups: dict[str, list[str]] = {}
     for node in sorted(root):

@@ -181,7 +181,7 @@ class IndexBuilder:
         there = [item for item in items if item.document in records]
         for item in set(items) - set(there):
             self.schedule.done(item)
-        prepared = await self._preparer.light([records[item.document] for item in there], stage)
+        prepared = await self._preparer.light([records[item.document] for item in there], stage, lane)
         ready: list[Ready] = []
         missing = 0
         for item, result in zip(there, prepared, strict=True):

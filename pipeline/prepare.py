@@ -13,6 +13,7 @@ from pipeline.ports.cache import Cache
 from pipeline.ports.models import Analyzer, Embedder
 from pipeline.steps.chunk import ChunkLimits, chunk
 from pipeline.steps.map import map_record
+from pipeline.steps.vocabulary import Vocabulary
 from schemas.change_event import Lane, split_document_key
 from schemas.document import Analysis, Chunk, Document, Stage
 from schemas.knowledge import Mention
@@ -58,16 +59,22 @@ class Preparer:
     """Runs the pure steps for batches of records, with all model work cached by content and version."""
 
     def __init__(
-        self, mappings: Mappings, cache: Cache, analyzer: Analyzer, embedder: Embedder, limits: ChunkLimits
+        self,
+        mappings: Mappings,
+        vocabulary: Vocabulary,
+        cache: Cache,
+        analyzer: Analyzer,
+        embedder: Embedder,
+        limits: ChunkLimits,
     ) -> None:
-        self._mappings, self._cache, self._limits = mappings, cache, limits
+        self._mappings, self._vocabulary, self._cache, self._limits = mappings, vocabulary, cache, limits
         self._analyzer, self._embedder = analyzer, embedder
 
-    async def light(self, records: Sequence[Record], stage: Stage) -> list[Prepared | Refused]:
+    async def light(self, records: Sequence[Record], stage: Stage, lane: Lane) -> list[Prepared | Refused]:
         """Map, chunk and tokenize; take mentions and vectors from the cache as far as they are there."""
         prepared = await asyncio.to_thread(self._split, records, stage)
         good = [p for p in prepared if isinstance(p, Prepared) and p.document is not None]
-        await self._tokenize(good)
+        await self._tokenize(good, lane)
         if stage == "full":
             await self._from_cache(good)
         return prepared
@@ -91,17 +98,17 @@ class Preparer:
             return Prepared(record=record, stage="full")
         source, collection, _ = split_document_key(record.document)
         try:
-            document = map_record(record, self._mappings.of(source, collection))
+            document = map_record(record, self._mappings.of(source, collection), self._vocabulary)
             chunks = chunk(document, self._limits)
         except InvalidEvent as error:
             return Refused(record, error)
         return Prepared(record=record, stage=stage, document=document, chunks=chunks)
 
-    async def _tokenize(self, batch: Sequence[Prepared]) -> None:
+    async def _tokenize(self, batch: Sequence[Prepared], lane: Lane) -> None:
         titles = {p.record.document: _titles(p) for p in batch}
         texts = [c.text for p in batch for c in p.chunks] + [t for ts in titles.values() for t in ts]
         kind = f"tokens:{self._analyzer.version}"
-        found = await self._cached(kind, texts, self._analyzer.tokens, Analysis)
+        found = await self._cached(kind, texts, lambda missing: self._analyzer.tokens(missing, lane=lane), Analysis)
         for p in batch:
             p.analyses = [found[c.text] for c in p.chunks]
             p.title_terms = [found[title].terms for title in titles[p.record.document]]
@@ -130,10 +137,12 @@ class Preparer:
         return f"vectors:{self._embedder.model}"
 
     async def _mentions(self, texts: Sequence[str], lane: Lane) -> list[tuple[Mention, ...]]:
-        async def compute(missing: Sequence[str]) -> list[tuple[Mention, ...]]:
-            return await self._analyzer.mentions(missing, lane=lane)
-
-        found = await self._cached(self._mentions_kind, texts, compute, tuple[Mention, ...])
+        found = await self._cached(
+            self._mentions_kind,
+            texts,
+            lambda missing: self._analyzer.mentions(missing, lane=lane),
+            tuple[Mention, ...],
+        )
         return [found[text] for text in texts]
 
     async def _vectors(self, passages: Sequence[str], lane: Lane) -> list[bytes]:

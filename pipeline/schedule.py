@@ -56,7 +56,7 @@ class Schedule:
     def take(self, queue: Queue, limit: int) -> list[Taken]:
         """Hand out documents: the newest first from `full`, the oldest first from the others."""
         waiting = self._queues[queue]
-        taken = []
+        taken: list[Taken] = []
         while waiting and len(taken) < limit:
             document, _ = waiting.popitem(last=queue == "full")
             work = self._work[document]
