@@ -1,1 +1,1 @@
-"""From questions to cited answers: HTTP, routing, retrieval, answering."""
+"""The HTTP API: events in, questions out."""

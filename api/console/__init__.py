@@ -1,0 +1,1 @@
+"""The console: one static page to ask, search and read."""

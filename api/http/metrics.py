@@ -1,0 +1,63 @@
+"""Prometheus metrics of the API and the pipeline behind it."""
+
+from typing import Any
+
+from litestar import Request, Response, get
+from litestar.handlers import HTTPRouteHandler
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+from api.http.given import Given
+from pipeline.ports.runtime import Runtime, Watermarks
+
+_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+
+class Metrics:
+    """One registry per application, so that two in one process do not mix."""
+
+    def __init__(self) -> None:
+        """Declare all metrics."""
+        self.registry = CollectorRegistry()
+        self._requests = Counter(
+            "shinsen_http_requests_total", "Requests answered", ["method", "route", "status"], registry=self.registry
+        )
+        self._seconds = Histogram(
+            "shinsen_http_request_seconds", "Time to answer", ["route"], buckets=_BUCKETS, registry=self.registry
+        )
+        self._events = Counter("shinsen_events_total", "Events at the door", ["status"], registry=self.registry)
+        self._answers = Counter(
+            "shinsen_answers_total", "Questions answered", ["strategy", "answerable"], registry=self.registry
+        )
+        self._pending = Gauge("shinsen_pending_documents", "Documents not there yet", ["stage"], registry=self.registry)
+
+    def observe(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count one request."""
+        self._requests.labels(method, route, str(status)).inc()
+        self._seconds.labels(route).observe(seconds)
+
+    def events(self, accepted: int, rejected: int) -> None:
+        """Count events at the door."""
+        self._events.labels("accepted").inc(accepted)
+        self._events.labels("rejected").inc(rejected)
+
+    def answered(self, strategy: str, answerable: bool) -> None:
+        """Count one answer."""
+        self._answers.labels(strategy, str(answerable).lower()).inc()
+
+    def render(self, marks: Watermarks) -> bytes:
+        """Return the text format with the pipeline's state of this moment."""
+        self._pending.labels("full").set(marks.pending)
+        self._pending.labels("text").set(marks.pending_text)
+        self._pending.labels("relink").set(marks.relinks)
+        return generate_latest(self.registry)
+
+
+@get("/metrics", summary="Prometheus metrics", tags=["operations"], include_in_schema=True)
+async def metrics_page(
+    request: Request[Any, Any, Any], runtime: Given[Runtime], metrics: Given[Metrics]
+) -> Response[bytes]:
+    """Render the registry."""
+    return Response(metrics.render(await runtime.watermarks()), media_type=CONTENT_TYPE_LATEST)
+
+
+HANDLERS: list[HTTPRouteHandler] = [metrics_page]

@@ -1,0 +1,74 @@
+"""A question as retrieval needs it: analyzed by the same analyzer as the documents, typed by rules, embedded."""
+
+import asyncio
+import re
+
+import msgspec
+
+from pipeline.ports.chunk_index import LexicalQuery
+from pipeline.ports.runtime import Runtime
+from schemas.document import Analysis
+
+ALPHAS = {"identifier": 0.1, "short_keyword": 0.2, "long_compound": 0.3, "keywords": 0.3, "natural_sentence": 0.3}
+"""Weight of the dense list by type of query."""
+MAX_TERMS = 64
+MAX_BIGRAMS = 128
+MAX_IDENTIFIERS = 8
+_EMBEDDED_CHARACTERS = 2_000
+_SENTENCE = re.compile(
+    r"[。??]|[ぁ-ん](?:か|の)\s*$|(?:何|なに|なぜ|どう|どの|どこ|いつ|誰|だれ|いくら|いくつ)"
+    r"|(?i:\b(?:what|why|how|who|when|where|which)\b)|[は|が|を]\S{2,}"
+)
+_COMPOUND = re.compile(r"[一-鿿々ァ-ヶー]{8,}")
+_SHORT = 2
+
+
+class AnalyzedQuestion(msgspec.Struct, frozen=True, kw_only=True):
+    """The question and everything the models made of it."""
+
+    text: str
+    analysis: Analysis
+    query_type: str
+    vector: bytes | None
+
+    @property
+    def lexical(self) -> LexicalQuery:
+        """What the lexical index is asked."""
+        return LexicalQuery(
+            terms=_distinct(self.analysis.terms, MAX_TERMS),
+            bigrams=_distinct(self.analysis.bigrams, MAX_BIGRAMS),
+            identifiers=self.identifiers,
+        )
+
+    @property
+    def identifiers(self) -> tuple[str, ...]:
+        """The identifiers asked for."""
+        return _distinct(self.analysis.identifiers, MAX_IDENTIFIERS)
+
+
+async def analyze_question(runtime: Runtime, text: str) -> AnalyzedQuestion:
+    """Analyze and embed at the same time."""
+    analyses, vector = await asyncio.gather(runtime.analyzer.tokens([text]), _embed(runtime, text))
+    return AnalyzedQuestion(text=text, analysis=analyses[0], query_type=query_type(text, analyses[0]), vector=vector)
+
+
+async def _embed(runtime: Runtime, text: str) -> bytes | None:
+    if not runtime.embedder.model or not text.strip():
+        return None
+    return await runtime.embedder.query(text[:_EMBEDDED_CHARACTERS])
+
+
+def query_type(text: str, analysis: Analysis) -> str:
+    """Tell the kind of query by rules."""
+    words = [term for term in dict.fromkeys(analysis.terms) if term not in analysis.identifiers]
+    if analysis.identifiers and not words:
+        return "identifier"
+    if _SENTENCE.search(text):
+        return "natural_sentence"
+    if _COMPOUND.fullmatch(text.strip()):
+        return "long_compound"
+    return "short_keyword" if len(words) <= _SHORT else "keywords"
+
+
+def _distinct(items: tuple[str, ...], limit: int) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(items))[:limit]

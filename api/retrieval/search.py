@@ -1,0 +1,131 @@
+"""Hybrid search over chunks: both lists, fused, checked against the manifests, exact identifiers first."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+
+import msgspec
+
+from api.retrieval.filters import Where
+from api.retrieval.fusion import Fused, fuse
+from api.retrieval.question import ALPHAS, AnalyzedQuestion
+from api.retrieval.reader import Reader
+from pipeline.ports.chunk_index import ChunkFilter, IndexHit, LexicalQuery
+from schemas.document import ChunkRef, Manifest
+from schemas.query import Fusion
+
+CHUNKS_PER_DOCUMENT = 2
+_OVERFETCH = 3
+_FEWEST = 50
+_MOST = 600
+_REFETCH = 4
+
+
+class Candidate(msgspec.Struct, frozen=True, kw_only=True):
+    """A live chunk that the asker may read."""
+
+    id: str
+    document: str
+    manifest: Manifest
+    ref: ChunkRef
+    score: float
+    bm25: int | None = None
+    dense: int | None = None
+    exact: int = 0
+    """How many of the asked identifiers the chunk holds, exactly."""
+
+
+class SearchPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """How to search."""
+
+    where: Where
+    wanted: int
+    fusion: Fusion = "auto"
+    alpha: float | None = None
+    per_document: int = CHUNKS_PER_DOCUMENT
+
+
+class _Lists(msgspec.Struct, frozen=True):
+    lexical: list[IndexHit]
+    dense: list[IndexHit]
+    exact: Counter[str]
+    exact_hits: list[IndexHit]
+    full: bool
+    """True when a list was cut at its limit, so that more may be there."""
+
+
+async def search(reader: Reader, question: AnalyzedQuestion, plan: SearchPlan) -> list[Candidate]:
+    """Return live, permitted, matching chunks, best first, at most `per_document` of each document.
+
+    More than `wanted` may come back; when fewer survive the checks, one larger fetch is made.
+    """
+    limit = min(_MOST, max(_FEWEST, plan.wanted * _OVERFETCH))
+    lists = await _fetch(reader, question, plan.where.chunk_filter(reader.classes), limit)
+    found = await _checked(reader, question, plan, lists)
+    if len(found) < plan.wanted and lists.full:
+        lists = await _fetch(reader, question, plan.where.chunk_filter(reader.classes), limit * _REFETCH)
+        found = await _checked(reader, question, plan, lists)
+    return found
+
+
+async def _fetch(reader: Reader, question: AnalyzedQuestion, where: ChunkFilter, limit: int) -> _Lists:
+    """Ask the index for both lists, and for the chunks that hold each identifier, at once."""
+    chunks, asked = reader.indexes.chunks, question.identifiers
+    lexical, dense, *exact = await asyncio.gather(
+        _lexical(reader, question.lexical, where, limit),
+        chunks.dense(question.vector, where, limit) if question.vector else _nothing(),
+        *(chunks.lexical(LexicalQuery(terms=(), identifiers=(name,)), where, limit) for name in asked),
+    )
+    counts = Counter(hit.id for found in exact for hit in found)
+    full = any(len(found) >= limit for found in (lexical, dense, *exact))
+    return _Lists(lexical, dense, counts, [hit for found in exact for hit in found], full)
+
+
+async def _lexical(reader: Reader, query: LexicalQuery, where: ChunkFilter, limit: int) -> list[IndexHit]:
+    if not (query.terms or query.bigrams or query.identifiers):
+        return []
+    return await reader.indexes.chunks.lexical(query, where, limit)
+
+
+async def _nothing() -> list[IndexHit]:
+    return []
+
+
+async def _checked(reader: Reader, question: AnalyzedQuestion, plan: SearchPlan, lists: _Lists) -> list[Candidate]:
+    """Fuse, let the manifests decide, put exact identifiers first, thin out documents."""
+    alpha = ALPHAS[question.query_type] if plan.alpha is None else plan.alpha
+    fused = fuse(lists.lexical, lists.dense, plan.fusion, alpha)
+    known = {hit.id for hit in fused}
+    extra = {hit.id: hit.document for hit in lists.exact_hits if hit.id not in known}
+    fused += [Fused(chunk, document, 0.0, None, None) for chunk, document in extra.items()]
+    manifests = await reader.manifests(hit.document for hit in fused)
+    live = {key: manifest for key, manifest in manifests.items() if plan.where.matches(manifest, reader.asker)}
+    refs = {ref.id: (manifest, ref) for manifest in live.values() for ref in manifest.chunks}
+    found = [_candidate(hit, *refs[hit.id], lists.exact[hit.id]) for hit in fused if hit.id in refs]
+    found.sort(key=lambda c: (-c.exact, -c.score, c.document, c.ref.start, c.id))
+    return _thinned(found, plan.per_document)
+
+
+def _candidate(hit: Fused, manifest: Manifest, ref: ChunkRef, exact: int) -> Candidate:
+    """Return the hit with what the manifest says of it."""
+    return Candidate(
+        id=hit.id,
+        document=hit.document,
+        manifest=manifest,
+        ref=ref,
+        score=hit.score,
+        bm25=hit.bm25,
+        dense=hit.dense,
+        exact=exact,
+    )
+
+
+def _thinned(found: Sequence[Candidate], per_document: int) -> list[Candidate]:
+    """Keep the best chunks of each document, so that a long one does not fill the list."""
+    seen: Counter[str] = Counter()
+    kept = []
+    for candidate in found:
+        seen[candidate.document] += 1
+        if seen[candidate.document] <= per_document:
+            kept.append(candidate)
+    return kept

@@ -1,0 +1,1 @@
+"""Routing: which source a question goes to, by rules."""
