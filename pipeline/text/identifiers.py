@@ -12,8 +12,9 @@ from schemas.knowledge import Mention
 _LONGEST = 128
 """A piece never is longer, so that even a pattern of cubic cost stays in milliseconds."""
 _BEFORE, _AFTER = r"(?<![0-9a-z_])(?<![0-9a-z_]-)", r"(?![0-9a-z_]|-[0-9a-z]|\.[0-9])"
-_PIECE = re.compile(r"[0-9a-z](?:[0-9a-z._/+#:@=&%-]*[0-9a-z])?")
-_SMALLER_PIECE = re.compile(r"[0-9a-z](?:[0-9a-z._-]*[0-9a-z])?")
+_PIECE = re.compile(r"[0-9a-z._/+#:@=&%-]{2,}")
+_SMALLER_PIECE = re.compile(r"[0-9a-z._-]{2,}")
+_REMEMBERED = 50_000
 _WIDE_PIECE = re.compile(r"[^\s、。!?「」『』]+")
 
 
@@ -51,6 +52,7 @@ class Identifiers:
         self.patterns = tuple(patterns)
         compiled = [_Compiled(rank, p, compile_pattern(p.pattern)) for rank, p in enumerate(patterns)]
         self._narrow = [c for c in compiled if c.pattern.pattern.isascii()]
+        self._known: dict[str, tuple[Identifier, ...]] = {}
         self._wide = [c for c in compiled if not c.pattern.pattern.isascii()]
 
     @property
@@ -67,10 +69,24 @@ class Identifiers:
 
     def find_folded(self, folded: str) -> list[Identifier]:
         """Like `find` on text that `fold` gave; offsets in the folded text."""
-        found = [m for start, end in _pieces(folded) for m in _matches(self._narrow, folded, start, end)]
-        if self._wide:
-            found += [m for start, end in _windows(folded) for m in _matches(self._wide, folded, start, end)]
-        return _choose(found)
+        found = [
+            Identifier(start + i.start, start + i.end, i.key, i.name, i.type)
+            for start, piece in _pieces(folded)
+            for i in self._in_piece(piece)
+        ]
+        if not self._wide:
+            return found
+        wide = [m for start, end in _windows(folded) for m in _matches(self._wide, folded, start, end)]
+        return _choose([*wide, *((len(self.patterns), i) for i in found)]) if wide else found
+
+    def _in_piece(self, piece: str) -> tuple[Identifier, ...]:
+        """Pieces repeat in a corpus (years, amounts, codes): what was found in one is kept."""
+        known = self._known.get(piece)
+        if known is None:
+            if len(self._known) > _REMEMBERED:
+                self._known.clear()
+            known = self._known[piece] = tuple(_choose(_matches(self._narrow, piece, 0, len(piece))))
+        return known
 
 
 def as_mentions(found: Sequence[Identifier], text: str) -> tuple[Mention, ...]:
@@ -83,16 +99,18 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
     return re.compile(f"{_BEFORE}(?:{pattern}){_AFTER}", re.IGNORECASE)
 
 
-def _pieces(folded: str) -> Iterator[tuple[int, int]]:
+def _pieces(folded: str) -> Iterator[tuple[int, str]]:
     """ASCII runs that may hold an identifier: not words of letters alone, not longer than allowed."""
     for match in _PIECE.finditer(folded):
-        if match.end() - match.start() <= _LONGEST:
-            if not match.group().isalpha():
-                yield match.span()
+        piece = match.group()
+        if piece.isalpha():
             continue
-        for smaller in _SMALLER_PIECE.finditer(folded, *match.span()):
+        if len(piece) <= _LONGEST:
+            yield match.start(), piece
+            continue
+        for smaller in _SMALLER_PIECE.finditer(piece):
             if smaller.end() - smaller.start() <= _LONGEST and not smaller.group().isalpha():
-                yield smaller.span()
+                yield match.start() + smaller.start(), smaller.group()
 
 
 def _windows(folded: str) -> Iterator[tuple[int, int]]:

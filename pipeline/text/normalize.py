@@ -14,12 +14,15 @@ NORMALIZER_VERSION = "1"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MARK = "\u0300-\u036f\u3099\u309a\uff9e\uff9f"
 _STABLE = "\\x00-\\x7f\u3001-\u3003\u3005-\u301b\u3041-\u3096\u309d\u309e\u30a0-\u30fe\u3400-\u4dbf\u4e00-\u9fff"
-_UNSTABLE = re.compile(f"[^{_STABLE}][{_MARK}]*|[{_STABLE}][{_MARK}]+")
-"""Clusters that NFKC may change: everything else is copied without a look."""
+_HAS_MARK = re.compile(f"[{_MARK}]")
+_UNSTABLE = re.compile(f"[^{_STABLE}]")
+_UNSTABLE_CLUSTER = re.compile(f"[^{_STABLE}][{_MARK}]*|[{_STABLE}][{_MARK}]+")
+"""What NFKC may change, without and with combining marks: everything else is copied without a look."""
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 """Soft hyphen, zero-width characters, byte order mark, variation selectors (also of kanji)."""
 _HYPHENS = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\u2043\u02d7"
-_ONE_TO_ONE = str.maketrans({**dict.fromkeys(_HYPHENS, "-"), "\u301c": "~", "\u00a5": "\\", **KANJI_VARIANTS})
+_ONE_TO_ONE = str.maketrans({**dict.fromkeys(_HYPHENS, "-"), "\u301c": "~", **KANJI_VARIANTS})
+_VARIANT = re.compile(f"[{''.join(map(chr, _ONE_TO_ONE))}]")
 _BAR_AS_HYPHEN = re.compile("(?<=[0-9a-z])ー(?=[0-9a-z])")
 _COMPANY = re.compile(r"\(([株有社財名資])\)")
 _WORD_OF_KATAKANA = re.compile("[ァ-ヺー]{4,}")
@@ -48,7 +51,10 @@ def fold(text: str) -> tuple[str, list[int]]:
     clean = without_surrogates(text)
     folded, offsets = _compose(clean)
     folded, offsets = _fold_case(folded, offsets)
-    folded = _BAR_AS_HYPHEN.sub("-", folded.translate(_ONE_TO_ONE))
+    if _VARIANT.search(folded):  # str.translate alone would be the slowest step
+        folded = folded.translate(_ONE_TO_ONE)
+    if "ー" in folded:
+        folded = _BAR_AS_HYPHEN.sub("-", folded)
     if "(" in folded:
         folded, offsets = _write_out_companies(folded, offsets)
     return folded, offsets
@@ -104,7 +110,8 @@ def _compose(text: str) -> tuple[str, list[int]]:
     parts: list[str] = []
     offsets: list[int] = []
     done = 0
-    for match in _UNSTABLE.finditer(text):
+    unstable = _UNSTABLE_CLUSTER if _HAS_MARK.search(text) else _UNSTABLE
+    for match in unstable.finditer(text):
         start, end = match.span()
         if start > done:
             parts.append(text[done:start])

@@ -25,7 +25,6 @@ SUDACHI_MAX_CHARACTERS = 8_000
 
 _KIND = Literal["identifier", "number", "word"]
 _NUMBER = re.compile(r"[0-9]+(?:[.,][0-9]+)*")
-_RUN = re.compile(r"[^\W_]{2,}")
 _CUT = re.compile(r"[\s。、!?]")
 _NO_TERM = re.compile(r"[\W_]+")
 _KANJI = str.maketrans(KANJI_VARIANTS)
@@ -91,16 +90,20 @@ class TermAnalyzer:
     def _words(self, shift: int, piece: str) -> list[Token]:
         words: list[Token] = []
         number_end = -1
+        known = self._content
         for morpheme in self._tokenize(piece):
-            start, end = morpheme.begin(), morpheme.end()
-            if start < number_end or not self._is_content(morpheme.part_of_speech_id()):
+            pos = morpheme.part_of_speech_id()
+            if not (known[pos] if pos in known else self._is_content(pos)):
                 continue
-            number = _NUMBER.match(piece, start) if piece[start] in "0123456789" else None
+            start, end = morpheme.begin(), morpheme.end()
+            if start < number_end:
+                continue
+            surface = piece[start:end]
+            number = _NUMBER.match(piece, start) if surface[0] in "0123456789" else None
             if number and number.end() >= end:  # Sudachi gives digit by digit
                 number_end = number.end()
                 words.append(Token(shift + start, shift + number_end, number.group().replace(",", ""), "number"))
                 continue
-            surface = piece[start:end]
             term = plain_term(surface if surface.isascii() else morpheme.normalized_form())
             if term:
                 words.append(Token(shift + start, shift + end, term, "word"))
@@ -121,13 +124,11 @@ class TermAnalyzer:
             return self._dictionary.create("A", fields={"surface", "pos", "normalized_form"})
 
     def _is_content(self, pos: int) -> bool:
-        known = self._content.get(pos)
-        if known is None:
-            assert self._dictionary is not None
-            levels = self._dictionary.pos_of(pos) or ("",) * 6
-            known = levels[0] not in _FUNCTION_WORDS and levels[:2] not in _FUNCTION_SUBTYPES
-            self._content[pos] = known
-        return known
+        assert self._dictionary is not None
+        levels = self._dictionary.pos_of(pos) or ("",) * 6
+        content = levels[0] not in _FUNCTION_WORDS and levels[:2] not in _FUNCTION_SUBTYPES
+        self._content[pos] = content
+        return content
 
 
 @lru_cache(maxsize=65_536)
@@ -140,7 +141,7 @@ def plain_term(form: str) -> str:
 
 def bigrams(folded: str) -> tuple[str, ...]:
     """Return the character bigrams inside runs of letters and digits, in reading order, with repeats."""
-    return tuple(pair for run in _RUN.findall(folded) for pair in map(add, run, run[1:]))
+    return tuple(filter(str.isalnum, map(add, folded, folded[1:])))
 
 
 def blank_out(folded: str, found: list[Identifier]) -> str:
