@@ -143,5 +143,7 @@ class Mapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Take records of any shape, as the default mapping does: absent columns are empty, the members of a
     `fields` object become fields, a record without title is called by its `name` or its key, and one
     without body is written out as lines `column: value` in order of the column names."""
+    file: str = ""
+    """Where it was loaded from, for messages; set by the loader and not part of the version."""
     extra: dict[str, Any] = {}
     """Free remarks; not read."""

@@ -35,6 +35,11 @@ def restricted_columns(mapping: Mapping) -> dict[str, AccessSpec]:
     return guarded
 
 
+def is_local_name(name: str) -> bool:
+    """Say whether a text can name a class or predicate: a letter, then letters, digits, "_" or "-"."""
+    return bool(_LOCAL_NAME.fullmatch(name))
+
+
 def part_columns(part: str | BodyPart) -> tuple[str, ...]:
     """Return the columns of a part of the body."""
     if isinstance(part, str):
@@ -54,7 +59,7 @@ def _names(mapping: Mapping) -> Iterator[Problem]:
 
 
 def _local_name(where: tuple[str | int, ...], name: str) -> Iterator[Problem]:
-    if not _LOCAL_NAME.fullmatch(name):
+    if not is_local_name(name):
         yield where, f"{name!r} must be a local name: a letter, then letters, digits, '_' or '-'"
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from pathlib import Path
 
+import msgspec
+
 from pipeline.errors import InvalidConfiguration
 from pipeline.mapping.check import problems
 from pipeline.mapping.mappings import Mappings
@@ -16,15 +18,15 @@ def load_mappings(paths: Iterable[Path | str]) -> Mappings:
     Raises InvalidConfiguration (text: `file:line: reason`) for a file that is missing, unreadable, of
     another shape than schemas/mapping.py, or wrong in itself, and for two files of one collection.
     """
-    loaded: dict[tuple[str, str], tuple[Mapping, str]] = {}
+    loaded: dict[tuple[str, str], Mapping] = {}
     for path in _files(paths):
         mapping = load_mapping(path)
         name = (mapping.source, mapping.collection)
         if name in loaded:
             raise InvalidConfiguration(
-                f"{path}: maps {'/'.join(name)}, which {loaded[name][1]} maps already; keep one of the two"
+                f"{path}: maps {'/'.join(name)}, which {loaded[name].file} maps already; keep one of the two"
             )
-        loaded[name] = (mapping, str(path))
+        loaded[name] = mapping
     return Mappings(loaded.values())
 
 
@@ -32,9 +34,11 @@ def load_mapping(path: Path) -> Mapping:
     """Load and check one file. Raises InvalidConfiguration."""
     file = read_yaml(path)
     mapping = file.convert(Mapping)
+    if mapping.file:
+        raise file.refusal(("file",), "is set by the loader; leave it out")
     for where, reason in problems(mapping):
         raise file.refusal(where, reason)
-    return mapping
+    return msgspec.structs.replace(mapping, file=str(path))
 
 
 def _files(paths: Iterable[Path | str]) -> list[Path]:

@@ -19,28 +19,23 @@ DEFAULT_FILE = Path(schemas.__file__).parent / "mappings" / "default.yaml"
 class Mappings:
     """The mapping of every collection, immutable; a collection without a file has the default one."""
 
-    def __init__(self, loaded: Iterable[tuple[Mapping, str]] = ()) -> None:
-        """Take mappings with the names of their files."""
-        self._loaded = {(m.source, m.collection): (m, file) for m, file in loaded}
+    def __init__(self, loaded: Iterable[Mapping] = ()) -> None:
+        """Take mappings, one per collection."""
+        self._loaded = {(m.source, m.collection): m for m in loaded}
 
     def of(self, source: str, collection: str) -> Mapping:
         """Return the collection's mapping, or the default one under the collection's name."""
-        found = self._loaded.get((source, collection))
-        return found[0] if found else default_mapping(source, collection)
-
-    def file(self, source: str, collection: str) -> str:
-        """Return the file of the collection's mapping, for messages to people."""
-        found = self._loaded.get((source, collection))
-        return found[1] if found else "the default mapping"
+        return self._loaded.get((source, collection)) or default_mapping(source, collection)
 
     def version(self, source: str, collection: str) -> str:
         """Return 16 hex digits that change when the same records would become other documents."""
-        content = msgspec.json.encode([CODE_VERSION, self.of(source, collection)], order="deterministic")
+        mapping = msgspec.structs.replace(self.of(source, collection), file="", extra={})
+        content = msgspec.json.encode([CODE_VERSION, mapping], order="deterministic")
         return hashlib.sha256(content).hexdigest()[:16]
 
     def all(self) -> tuple[Mapping, ...]:
         """Return the mappings that have files, ordered by source and collection."""
-        return tuple(self._loaded[key][0] for key in sorted(self._loaded))
+        return tuple(self._loaded[key] for key in sorted(self._loaded))
 
 
 @lru_cache(maxsize=1024)
