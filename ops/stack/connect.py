@@ -61,6 +61,10 @@ def _rows(site: Site) -> Mapping[str, str]:
         "key.converter.schemas.enable": "false",
         "value.converter.schemas.enable": "false",
         "offset.flush.interval.ms": "1000",
+        # By default the tasks of a killed worker wait five minutes for its return.
+        "scheduled.rebalance.max.delay.ms": "0",
+        "session.timeout.ms": "6000",
+        "heartbeat.interval.ms": "2000",
         "offset.storage.partitions": "1",
         "status.storage.partitions": "1",
     }

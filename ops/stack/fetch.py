@@ -39,10 +39,10 @@ class Fetcher:
     def maven(self, folder: str, artifacts: Sequence[str]) -> None:
         """Copy the artifacts (`group:name:version`) and all that they need into `folder`."""
         self.tools.java()
-        program = self.tools.mvn()
         with self._fresh(folder) as part:
             if part is None:
                 return
+            program = self.tools.mvn()
             pom = part / "pom.xml"
             pom.write_text(pom_text(artifacts))
             run_logged(
@@ -62,10 +62,10 @@ class Fetcher:
 
     def go(self, folder: str, package: str) -> None:
         """Build the command of a Go module into `folder`."""
-        program = self.tools.go()
         with self._fresh(folder) as part:
             if part is None:
                 return
+            program = self.tools.go()
             run_logged(
                 [program, "install", "-trimpath", package],
                 log=self._log(folder),

@@ -41,13 +41,18 @@ def _postgres_read(at: Endpoint) -> str:
     return str(row[0])
 
 
-async def _produce(at: Endpoint) -> None:
+async def create_topic(at: Endpoint, name: str) -> None:
+    """Make a topic of one partition."""
     admin = AIOKafkaAdminClient(bootstrap_servers=at.url)
     await admin.start()
     try:
-        await admin.create_topics([NewTopic(TOPIC, 1, 1)])
+        await admin.create_topics([NewTopic(name, 1, 1)])
     finally:
         await admin.close()
+
+
+async def _produce(at: Endpoint) -> None:
+    await create_topic(at, TOPIC)
     async with AIOKafkaProducer(bootstrap_servers=at.url, acks="all") as producer:
         await producer.send_and_wait(TOPIC, TEXT.encode())
 

@@ -9,10 +9,10 @@ import psycopg
 import pytest
 from aiokafka import AIOKafkaConsumer
 
-from ops.stack import servers
+from ops.stack import process, servers
 from ops.stack.server import Endpoint
 
-from .rounds import http
+from .rounds import create_topic, http
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(600)]
 TOPIC = "erp.public.machines"
@@ -21,8 +21,6 @@ CONNECTOR = {
     "plugin.name": "pgoutput",
     "topic.prefix": "erp",
     "table.include.list": "public.machines",
-    "topic.creation.default.replication.factor": "1",
-    "topic.creation.default.partitions": "1",
     "slot.name": "erp",
 }
 
@@ -37,7 +35,9 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         with psycopg.connect(found["postgres"].url) as link:
             link.execute("CREATE TABLE machines (id int PRIMARY KEY, name text)")
             link.execute("INSERT INTO machines VALUES (1, '旋盤')")
-        at = servers.endpoint("postgres", directory)
+        # A consumer that comes before its topic does not see it appear.
+        asyncio.run(create_topic(found["kafka"], TOPIC))
+        at = found["postgres"]
         account = {"hostname": at.host, "port": str(at.port), "user": "shinsen", "dbname": "shinsen"}
         config = CONNECTOR | {f"database.{key}": value for key, value in account.items()}
         http("PUT", f"{found['connect'].url}/connectors/erp/config", json.dumps(config).encode())
@@ -48,6 +48,9 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 async def test_a_row_becomes_change_events_across_a_crash_of_connect(running: Path) -> None:
     await _expect(servers.endpoint("kafka", running), ["r"])
+    # Killed before its first offsets are written, Debezium takes a new snapshot, and misses the delete for ever.
+    offsets = f"{servers.endpoint('connect', running).url}/connectors/erp/offsets"
+    assert process.wait_until(lambda: json.loads(http("GET", offsets))["offsets"] != [], 30)
     servers.kill("connect", running)
     with psycopg.connect(servers.endpoint("postgres", running).url) as link:
         link.execute("UPDATE machines SET name = 'フライス盤' WHERE id = 1")
@@ -61,10 +64,7 @@ async def test_a_row_becomes_change_events_across_a_crash_of_connect(running: Pa
 
 async def _expect(kafka: Endpoint, operations: list[str | None]) -> None:
     """Read the topic from its start until it holds these operations; None is a tombstone."""
-    # Connect makes the topic with its first event; a consumer would notice that only after five minutes.
-    consumer = AIOKafkaConsumer(
-        TOPIC, bootstrap_servers=kafka.url, auto_offset_reset="earliest", metadata_max_age_ms=1000
-    )
+    consumer = AIOKafkaConsumer(TOPIC, bootstrap_servers=kafka.url, auto_offset_reset="earliest")
     seen: list[str | None] = []
 
     async with asyncio.timeout(90), consumer:

@@ -1,5 +1,6 @@
 """Processes, ports and messages of ops.stack, without any server."""
 
+import os
 import signal
 import socket
 from pathlib import Path
@@ -93,10 +94,26 @@ def test_a_failed_fetch_leaves_no_half_folder(tmp_path: Path, monkeypatch: pytes
     assert sorted(path.name for path in tmp_path.iterdir()) == ["logs", "thing-1.lock"]
 
 
-def test_a_fetched_folder_is_not_fetched_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tools, "which", lambda name: "/bin/false")
+def test_a_fetched_folder_needs_no_builder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tools, "which", lambda name: None)
     (tmp_path / "thing-1").mkdir()
     Fetcher(tmp_path, install=False).go("thing-1", "example.org/thing@v1")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="without root it is sudo that runs apt-get")
+def test_a_missing_program_is_installed_where_allowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    script = f'#!/bin/sh\n[ "$1" = update ] || {{ echo got "$@"; /bin/cp /bin/true {folder}/mvn; }}\n'
+    (folder / "apt-get").write_text(script)
+    (folder / "apt-get").chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder))
+
+    assert tools.Tools(install=True, logs=tmp_path).mvn() == str(folder / "mvn")
+
+    assert (tmp_path / "apt-get.log").read_text().rstrip().endswith("maven")
 
 
 def test_an_error_says_what_where_and_next(tmp_path: Path) -> None:
