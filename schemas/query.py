@@ -56,7 +56,7 @@ class QueryRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     source: Source = "auto"
     mode: Mode = "auto"
     top_k: TopK = 10
-    filters: Filters = Filters()
+    filters: Filters | None = None
     min_freshness: str | SourcePosition | None = None
     wait: str = "5s"
     session_id: str | None = None
@@ -70,7 +70,7 @@ class SearchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     query: Question
     top_k: TopK = 10
     offset: Annotated[int, msgspec.Meta(ge=0, le=MAX_OFFSET)] = 0
-    filters: Filters = Filters()
+    filters: Filters | None = None
     alpha: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
     """Weight of the dense list; None: by the type of the query."""
     fusion: Fusion = "auto"

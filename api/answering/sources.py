@@ -1,7 +1,7 @@
 """The three sources of evidence: chunks, graph, records."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -40,6 +40,8 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     where: Where
     top_k: int
     words: RoutingWords
+    labels: Callable[[str], Sequence[str]]
+    """Labels of a document's fields, for questions that name one."""
 
 
 async def ask_chunks(ask: Ask) -> list[Passage]:

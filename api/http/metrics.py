@@ -9,6 +9,8 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, G
 from api.http.given import Given
 from pipeline.ports.runtime import Runtime, Watermarks
 
+_CHARSET = "; charset=utf-8"
+"""Litestar adds it."""
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 
@@ -57,7 +59,7 @@ async def metrics_page(
     request: Request[Any, Any, Any], runtime: Given[Runtime], metrics: Given[Metrics]
 ) -> Response[bytes]:
     """Render the registry."""
-    return Response(metrics.render(await runtime.watermarks()), media_type=CONTENT_TYPE_LATEST)
+    return Response(metrics.render(await runtime.watermarks()), media_type=CONTENT_TYPE_LATEST.removesuffix(_CHARSET))
 
 
 HANDLERS: list[HTTPRouteHandler] = [metrics_page]

@@ -1,5 +1,7 @@
 """RFC 9457 problem details for every error, by one table."""
 
+import re
+import traceback
 from collections.abc import Mapping
 from contextvars import ContextVar
 from http import HTTPStatus
@@ -30,6 +32,7 @@ _STATUS: tuple[tuple[type[Exception], int, str], ...] = (
     (NotYet, 501, "not-implemented"),
 )
 _RETRY_UNAVAILABLE_S = 5
+_MISSING = re.compile(r"Missing required \w+ parameter '([^']+)'")
 
 
 class Problem(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -84,8 +87,14 @@ def handle(request: Request[Any, Any, Any], error: Exception) -> Response[dict[s
     """Litestar's exception handler for everything."""
     what, headers = of_exception(error)
     if what.status == HTTPStatus.INTERNAL_SERVER_ERROR:
-        _LOG.error("request failed", path=request.scope.get("path_template"), exc_info=error)
+        log_failure("request failed", error, route=request.scope.get("path_template"))
     return respond(what, headers)
+
+
+def log_failure(event: str, error: Exception, **context: Any) -> None:
+    """Log where an unexpected error came from; no message and no variables, which may hold contents."""
+    frames = "".join(traceback.format_tb(error.__traceback__))
+    _LOG.error(event, error=type(error).__name__, frames=frames, request_id=REQUEST_ID.get(), **context)
 
 
 def _of_ours(error: Exception, status: int, code: str) -> Problem:
@@ -113,8 +122,11 @@ def _of_http(error: HTTPException) -> Problem:
     code = HTTPStatus(error.status_code).phrase.lower().replace(" ", "-").replace("'", "")
     if not isinstance(error, ValidationException):
         return problem(error.status_code, code, error.detail)
-    what = problem(400, "invalid-request", "A parameter of the request is wrong.")
-    for item in error.extra if isinstance(error.extra, list) else []:
+    items = error.extra if isinstance(error.extra, list) else []
+    what = problem(400, "invalid-request", "A parameter of the request is wrong." if items else error.detail)
+    for item in items:
         key = str(item.get("key", ""))
         what.errors.append({"pointer": f"/{key}" if key else "", "detail": str(item.get("message", ""))})
+    if missing := _MISSING.match(error.detail):
+        what.errors.append({"pointer": f"/{missing[1]}", "detail": error.detail})
     return what

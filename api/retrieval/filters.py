@@ -55,8 +55,10 @@ class Where(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def compile_filters(filters: Filters) -> Where:
+def compile_filters(filters: Filters | None) -> Where:
     """Read the filters of a request. Raises InvalidQuery for a time that is none."""
+    if filters is None:
+        return Where()
     start, end = _bounds(filters.updated_at)
     return Where(
         sources=_many(filters.source),

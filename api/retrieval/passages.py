@@ -18,6 +18,8 @@ class Passage(msgspec.Struct, frozen=True, kw_only=True):
     candidate: Candidate
     text: str
     headings: tuple[str, ...]
+    terms: frozenset[str]
+    """Index terms of text, title and headings."""
     score: float
     sources: tuple[str, ...]
     kind: Literal["chunk", "record"] = "chunk"
@@ -39,6 +41,7 @@ async def read_passages(reader: Reader, candidates: Sequence[Candidate], source:
             candidate=candidate,
             text=chunk.text,
             headings=chunk.headings,
+            terms=frozenset((*chunk.analysis.terms, *chunk.title_terms)),
             score=round(candidate.score / highest, 6),
             sources=(source,),
         )

@@ -29,7 +29,7 @@ def decide(text: str, entities: Sequence[LinkedEntity], source: Source, words: R
     focus = words.focus(folded)
     if source in ("db", "vector", "graph", "all"):
         reason = f"the request asks for source={source}"
-        return Decision(strategy=source, by="override", confidence=1.0, reason=reason, focus=focus)  # type: ignore[arg-type]
+        return Decision(strategy=source, by="override", confidence=1.0, reason=reason, focus=focus)
     strategy, confidence, reason = _by_rule(folded, entities, words)
     return Decision(strategy=strategy, by="rule", confidence=confidence, reason=reason, focus=focus)
 

@@ -1,0 +1,39 @@
+"""Serves the console's three files. Document text is hostile: the page builds text nodes only, and the CSP holds."""
+
+from importlib.resources import files
+
+from litestar import Response, get
+from litestar.handlers import HTTPRouteHandler
+
+_CSP = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_HEADERS = {"Content-Security-Policy": _CSP, "Referrer-Policy": "no-referrer", "Cache-Control": "no-cache"}
+
+
+def _serve(name: str, media_type: str) -> Response[bytes]:
+    content = files("api.console").joinpath("static", name).read_bytes()
+    return Response(content, media_type=media_type, headers=_HEADERS)
+
+
+@get("/", include_in_schema=False, sync_to_thread=False)
+def page() -> Response[bytes]:
+    """Serve the page."""
+    return _serve("index.html", "text/html")
+
+
+@get("/console/console.css", include_in_schema=False, sync_to_thread=False)
+def style() -> Response[bytes]:
+    """Serve the style sheet."""
+    return _serve("console.css", "text/css")
+
+
+@get("/console/{name:str}", include_in_schema=False, sync_to_thread=False)
+def script(name: str) -> Response[bytes]:
+    """Serve one of the page's scripts."""
+    return _serve(name if name in SCRIPTS else "console.js", "text/javascript")
+
+
+SCRIPTS = ("console.js", "render.js")
+HANDLERS: list[HTTPRouteHandler] = [page, style, script]

@@ -1,0 +1,79 @@
+"""`GET /v1/entities` and `GET /v1/graph`."""
+
+from typing import Annotated
+
+import msgspec
+from litestar import get
+from litestar.exceptions import NotFoundException
+from litestar.handlers import HTTPRouteHandler
+from litestar.params import Parameter
+
+from api.http.given import Given
+from api.retrieval.access import Asker
+from api.retrieval.find_entities import FoundEntity, find_entities, resolve_entity
+from api.retrieval.labels import parse_entity_id
+from api.retrieval.names import Names
+from api.retrieval.neighbourhood import EntityView, Neighbourhood, neighbourhood, view_entity
+from api.retrieval.reader import open_reader
+from pipeline.errors import InvalidQuery
+from pipeline.ports.runtime import Runtime
+from schemas.knowledge import DocumentRef, Node
+
+_FACTS = 500
+_NONE = "There is no such entity, or you may not know of it."
+
+
+class EntityList(msgspec.Struct, frozen=True, kw_only=True):
+    """Entities found by name."""
+
+    entities: list[FoundEntity]
+
+
+@get("/v1/entities", tags=["graph"], summary="Find entities by name")
+async def entities(
+    asker: Given[Asker],
+    runtime: Given[Runtime],
+    q: Annotated[str, Parameter(max_length=200)],
+    limit: Annotated[int, Parameter(ge=1, le=100)] = 20,
+) -> EntityList:
+    """Return entities whose label or alias holds `q`, the shortest name first."""
+    if not q.strip():
+        raise InvalidQuery("q is empty; give a part of a name", pointer="/q")
+    async with open_reader(runtime, asker) as reader:
+        return EntityList(entities=await find_entities(reader, q.strip(), limit))
+
+
+@get("/v1/entities/{entity:path}", tags=["graph"], summary="One entity")
+async def entity(entity: str, asker: Given[Asker], runtime: Given[Runtime]) -> EntityView:
+    """Return names, types, relations and documents; the id is `family:key`, as other answers give it."""
+    ref = parse_entity_id(entity.removeprefix("/"))
+    async with open_reader(runtime, asker) as reader:
+        view = await view_entity(reader, ref, _FACTS) if ref else None
+    if view is None:
+        raise NotFoundException(_NONE)
+    return view
+
+
+@get("/v1/graph", tags=["graph"], summary="The graph around an entity or a document")
+async def graph(
+    asker: Given[Asker],
+    runtime: Given[Runtime],
+    names: Given[Names],
+    entity: Annotated[str, Parameter(max_length=500)],
+    hops: Annotated[int, Parameter(ge=1, le=3)] = 1,
+    relations: str = "",
+) -> Neighbourhood:
+    """Return nodes and edges; `entity` is an id, a name, or `document:<key>`; `relations` is comma separated."""
+    wanted = frozenset(name.strip() for name in relations.split(",") if name.strip())
+    async with open_reader(runtime, asker) as reader:
+        table = await names.table(runtime.state, reader.generation, exact=False)
+        start: Node | None = await resolve_entity(reader, table, entity)
+        if entity.startswith("document:"):
+            key = entity.removeprefix("document:")
+            start = DocumentRef(key) if await reader.manifests([key]) else None
+        if start is None:
+            raise NotFoundException(_NONE)
+        return await neighbourhood(reader, start, hops, wanted)
+
+
+HANDLERS: list[HTTPRouteHandler] = [entities, entity, graph]

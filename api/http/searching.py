@@ -1,0 +1,94 @@
+"""`POST /v1/search`: retrieval alone."""
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from litestar import post
+from litestar.handlers import HTTPRouteHandler
+
+from api.http.body import StrictBody, json_only
+from api.http.given import Given
+from api.http.waiting import wait_for
+from api.options import ApiOptions
+from api.retrieval.access import Asker
+from api.retrieval.facets import facets
+from api.retrieval.filters import compile_filters
+from api.retrieval.highlight import highlights, words_of
+from api.retrieval.passages import Passage, read_passages
+from api.retrieval.question import ALPHAS, AnalyzedQuestion, analyze_question
+from api.retrieval.reader import document_info, open_reader
+from api.retrieval.search import Candidate, SearchPlan, search
+from pipeline.ports.runtime import Runtime
+from schemas.query import HitParts, SearchHit, SearchRequest, SearchResponse
+
+
+@post(
+    "/v1/search",
+    status_code=200,
+    dto=StrictBody[SearchRequest],
+    return_dto=None,
+    guards=[json_only],
+    tags=["questions"],
+    summary="Search the texts",
+)
+async def search_texts(
+    data: SearchRequest, asker: Given[Asker], runtime: Given[Runtime], options: Given[ApiOptions]
+) -> SearchResponse:
+    """Return chunks, best first."""
+    where = compile_filters(data.filters)
+    await wait_for(runtime, data.min_freshness, data.wait, options)
+    started = time.perf_counter()
+    question = await analyze_question(runtime, data.query)
+    analyzed = time.perf_counter()
+    plan = SearchPlan(where=where, wanted=data.offset + data.top_k, fusion=data.fusion, alpha=data.alpha)
+    async with open_reader(runtime, asker) as reader:
+        found = await search(reader, question, plan)
+        page = found[data.offset : data.offset + data.top_k]
+        passages = await read_passages(reader, page, "vector")
+    runtime.hurry(sorted({c.document for c in page if c.manifest.stage == "text"}))
+    timings = {"analyze": analyzed - started, "retrieve": time.perf_counter() - analyzed}
+    timings["total"] = time.perf_counter() - started
+    return SearchResponse(
+        hits=_hits(question, passages),
+        query_type=question.query_type,
+        total=len(found),
+        facets=facets(found),
+        timings_ms={name: round(seconds * 1000, 2) for name, seconds in timings.items()},
+        explanation=_explanation(question, data, found) if data.explain else None,
+    )
+
+
+def _hits(question: AnalyzedQuestion, passages: Sequence[Passage]) -> list[SearchHit]:
+    words = words_of(question)
+    return [
+        SearchHit(
+            chunk_id=passage.candidate.id,
+            document=document_info(passage.candidate.manifest),
+            text=passage.text,
+            span=(passage.candidate.ref.start, passage.candidate.ref.end),
+            highlights=highlights(passage.text, words),
+            score=round(passage.candidate.score, 6),
+            stage=passage.candidate.manifest.stage,
+            parts=HitParts(
+                bm25=passage.candidate.bm25,
+                dense=passage.candidate.dense,
+                exact_identifier=passage.candidate.exact > 0,
+            ),
+        )
+        for passage in passages
+    ]
+
+
+def _explanation(question: AnalyzedQuestion, data: SearchRequest, found: Sequence[Candidate]) -> dict[str, Any]:
+    alpha = ALPHAS[question.query_type] if data.alpha is None else data.alpha
+    return {
+        "terms": list(question.lexical.terms),
+        "identifiers": list(question.identifiers),
+        "fusion": "relative" if data.fusion == "auto" else data.fusion,
+        "dense_weight": alpha if question.vector else 0.0,
+        "candidates": len(found),
+    }
+
+
+HANDLERS: list[HTTPRouteHandler] = [search_texts]
