@@ -51,20 +51,8 @@ def _record(row: dict[str, object]) -> Record:
 
 def save(data_dir: Path, name: str, record: Record) -> None:
     """Replace the record of one server."""
-    _rewrite(data_dir, name, record)
-
-
-def forget(data_dir: Path, name: str) -> None:
-    """Drop the record of one server."""
-    _rewrite(data_dir, name, None)
-
-
-def _rewrite(data_dir: Path, name: str, record: Record | None) -> None:
     with locked(data_dir / "stack.json.lock"):
-        records = load(data_dir)
-        records.pop(name, None)
-        if record is not None:
-            records[name] = record
+        records = {**load(data_dir), name: record}
         text = json.dumps({key: asdict(value) for key, value in sorted(records.items())}, indent=2)
         # Readers take no lock, so they must see the old file or the new one, never half of one.
         part = data_dir / "stack.json.part"
