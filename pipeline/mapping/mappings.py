@@ -33,6 +33,12 @@ class Mappings:
         content = msgspec.json.encode([CODE_VERSION, mapping], order="deterministic")
         return hashlib.sha256(content).hexdigest()[:16]
 
+    @property
+    def fingerprint(self) -> str:
+        """Return 16 hex digits over the versions of all mappings and of the default one."""
+        names = [*sorted(self._loaded), ("", "")]
+        return hashlib.sha256(msgspec.json.encode([(*n, self.version(*n)) for n in names])).hexdigest()[:16]
+
     def all(self) -> tuple[Mapping, ...]:
         """Return the mappings that have files, ordered by source and collection."""
         return tuple(self._loaded[key] for key in sorted(self._loaded))

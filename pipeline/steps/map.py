@@ -27,9 +27,9 @@ _RECORD_COLUMNS = ("title", "body", "type", "fields", "acl", "updated_at")
 def map_record(record: Record, mapping: Mapping, vocabulary: Vocabulary | None = None) -> Document:
     """Make the document of a record: a pure function of the three. Takes upserts only.
 
-    A record without title is called by its key; without body, its title is the body, so that it can be
-    found. Raises InvalidEvent: `missing_column`, `wrong_type` (with a pointer to the column),
-    `title_too_long`, `too_many_fields`, `too_many_facts`.
+    A record without title is called by its key; the body may be empty, its title is found then.
+    Raises InvalidEvent: `missing_column`, `wrong_type` (with a pointer to the column), `title_too_long`,
+    `too_many_fields`, `too_many_facts`.
     """
     row = Row(record, mapping)
     _require(row)
@@ -43,7 +43,7 @@ def map_record(record: Record, mapping: Mapping, vocabulary: Vocabulary | None =
     return Document(
         key=record.document,
         title=title,
-        body=_body(row) or title,
+        body=_body(row),
         type=kind,
         updated_at=_updated_at(row),
         access=access,
