@@ -11,7 +11,7 @@ from pipeline.ports.chunk_index import ChunkIndex
 from pipeline.ports.graph import Graph
 from pipeline.ports.state import State
 from pipeline.prepare import Prepared
-from pipeline.steps.facts import NameIndex, declared_names, facts_from_text
+from pipeline.steps.facts import NameIndex, TextFacts, declared_names
 from pipeline.steps.iris import bind_facts
 from pipeline.text.terms import bigrams
 from schemas.access import AccessRule
@@ -45,10 +45,18 @@ class Applier:
     """The one writer of one generation. Batches run one after the other; running one again changes nothing."""
 
     def __init__(
-        self, generation: str, state: State, chunks: ChunkIndex, graph: Graph, *, vector_model: str, announces: bool
+        self,
+        generation: str,
+        state: State,
+        chunks: ChunkIndex,
+        graph: Graph,
+        text_facts: TextFacts,
+        *,
+        vector_model: str,
+        announces: bool,
     ) -> None:
         self.generation, self.announces = generation, announces
-        self._state, self._chunks, self._graph = state, chunks, graph
+        self._state, self._chunks, self._graph, self._text_facts = state, chunks, graph, text_facts
         self._vector_model = vector_model
         self._lock = asyncio.Lock()
         self._names: NameIndex | None = None
@@ -97,7 +105,8 @@ class Applier:
             return Linked(prepared, _deleted(prepared))
         drafts: list[FactDraft] = []
         if prepared.stage == "full":
-            drafts = [*document.facts, *facts_from_text(document, prepared.chunks, prepared.analyses, names)]
+            found = self._text_facts.find(document, prepared.chunks, prepared.analyses, names)
+            drafts = [*document.facts, *found]
         version = _facts_version(record.position, drafts) if drafts else ""
         manifest = Manifest(
             document=record.document,

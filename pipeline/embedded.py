@@ -8,6 +8,7 @@ from typing import Any
 import structlog
 
 from pipeline.clock import Clock
+from pipeline.data_folder import DataFolder
 from pipeline.dead_letters import RETRY_HEADER
 from pipeline.digest import digest
 from pipeline.errors import NotFresh
@@ -47,7 +48,10 @@ class EmbeddedRuntime:
         max_event: int,
         max_backlog: int,
         clock: Clock,
+        folder: DataFolder,
     ) -> None:
+        self.folder = folder
+        """Locked by this process; tells others where it can be reached."""
         self.state, self.mappings, self.analyzer, self.embedder = state, mappings, analyzer, embedder
         self._log, self._clock, self._versions, self._opener = change_log, clock, versions, opener
         self._live: OpenGeneration | None = None

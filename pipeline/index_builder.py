@@ -268,7 +268,7 @@ class IndexBuilder:
 
     async def _bury(self, item: Taken, record: Record, error: InvalidEvent, stage: str) -> None:
         letters = record_letter(record, error, stage, self._clock())
-        await self._state.bury([letters.letter], self.generation)
+        await self._state.bury([letters.letter])
         await self._state.announce(letters.superseded)
         self.schedule.done(item)
         self.on_progress()

@@ -79,7 +79,9 @@ class Reconciler:
 
     async def _truncate(self, arrived: Arrived, done: Reconciled) -> None:
         event = arrived.event
-        await self._state.set_floor(event.source, event.collection, event.position)
+        await self._state.set_floor(
+            event.source, event.collection, event.position, event.version, event.occurred_at
+        )
         deletes = []
         async for record in self._state.scan_records(document_key(event.source, event.collection, "")):
             if record.position < event.position and record.op == "upsert":

