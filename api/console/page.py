@@ -6,7 +6,7 @@ from litestar import Response, get
 from litestar.handlers import HTTPRouteHandler
 
 _CSP = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 _HEADERS = {"Content-Security-Policy": _CSP, "Referrer-Policy": "no-referrer", "Cache-Control": "no-cache"}
