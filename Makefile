@@ -1,0 +1,103 @@
+# Shinsen. `make help` lists the targets. Needs GNU make and Python 3.11 or newer, nothing else.
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+
+VENV ?= .venv
+PORT ?= 8000
+DATA ?= .shinsen
+ARGS ?=
+# The newest Python of 3.11 or later that the PATH has, `python3` itself before all others.
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; exit; }; done; echo python3)
+
+PY := $(VENV)/bin/python
+PIP := $(PY) -m pip install --disable-pip-version-check --no-input --quiet
+# An editable install without build isolation: setuptools is in the lock file, so nothing unpinned is fetched.
+SELF := $(PIP) --no-deps --no-build-isolation --editable .
+RUN := $(VENV)/.installed-run
+DEV := $(VENV)/.installed-dev
+PYTEST := $(PY) -m pytest
+
+.PHONY: help
+help: ## List the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)$$/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "%-16s %s\n", $$1, $$2}'
+	@echo 'Variables: PORT=$(PORT) DATA=$(DATA) VENV=$(VENV) PYTHON=$(PYTHON) ARGS= (more arguments of the command)'
+
+.PHONY: run
+run: $(RUN) ## Start the embedded profile with the demo corpus at PORT over the folder DATA
+	@exec $(VENV)/bin/shinsen run --demo --port $(PORT) --data $(DATA) $(ARGS)
+
+.PHONY: test
+test: $(DEV) ## All tests that this machine can run; ARGS goes to pytest. REQUIRE_ALL=1: a skip is a failure
+	$(PYTEST) $(ARGS)
+
+.PHONY: test-fast
+test-fast: $(DEV) ## Tests without real servers, real models, browsers or killed processes
+	$(PYTEST) -m "not stack and not models and not browser and not faults" $(ARGS)
+
+.PHONY: check
+check: $(DEV) ## Style, types, layers, the map test
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+	$(VENV)/bin/lint-imports
+	$(PYTEST) tests/architecture
+
+.PHONY: format
+format: $(DEV) ## Let ruff put the style right
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+
+.PHONY: bench
+bench: $(DEV) ## Benchmarks (ops/bench); results go to ops/bench/RESULTS.md by hand
+	$(PY) -m ops.bench $(ARGS)
+
+.PHONY: soak
+soak: $(DEV) ## Fault tests again and again over random histories: SOAK=number of histories
+	SHINSEN_SOAK=$${SOAK:-200} $(PYTEST) tests/faults $(ARGS)
+
+.PHONY: eval
+eval: $(DEV) ## The demo's golden questions against the running or the embedded profile
+	$(PY) -m ops.eval $(ARGS)
+
+.PHONY: stack
+stack: $(DEV) ## Start the real servers without Docker (see ops/stack)
+	$(PY) -m ops.stack up $(ARGS)
+
+.PHONY: dev
+dev: $(DEV) ## Install what tests and checks need, and nothing else
+
+.PHONY: lock
+lock: ## Resolve requirements/*.txt anew (needs uv)
+	@command -v uv >/dev/null || { echo 'make lock needs uv: python3 -m pip install uv' >&2; exit 1; }
+	uv pip compile pyproject.toml --extra stack --extra dev --universal --python-version 3.11 \
+		--generate-hashes --no-emit-index-url --no-header --quiet -o requirements/dev.txt
+	uv pip compile pyproject.toml --universal --python-version 3.11 -c requirements/dev.txt \
+		--generate-hashes --no-emit-index-url --no-header --quiet -o requirements/run.txt
+
+.PHONY: clean
+clean: ## Remove the virtual environment and caches; the data folder DATA stays
+	rm -rf $(VENV) *.egg-info build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(PY):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+		echo 'Shinsen needs Python 3.11 or newer; found: '"$$($(PYTHON) --version 2>&1 || echo none)" >&2; \
+		echo 'Install one and say where: make $(MAKECMDGOALS) PYTHON=/path/to/python3.12' >&2; exit 1; }
+	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null || { \
+		echo "$(PYTHON) has no venv module with pip. Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
+	@echo 'Making $(VENV) with $(PYTHON) ...'
+	@$(PYTHON) -m venv $(VENV)
+
+# Stamps: the second start skips both, unless the lock files or pyproject.toml have changed.
+$(RUN): requirements/run.txt pyproject.toml | $(PY)
+	@echo 'Installing requirements/run.txt (hash-pinned); the first time takes a minute or two ...'
+	@$(PIP) --require-hashes -r requirements/run.txt
+	@$(SELF)
+	@touch $@
+
+$(DEV): requirements/dev.txt pyproject.toml | $(PY)
+	@echo 'Installing requirements/dev.txt (hash-pinned); the first time takes a few minutes ...'
+	@$(PIP) --require-hashes -r requirements/dev.txt
+	@$(SELF)
+	@touch $(RUN) $@

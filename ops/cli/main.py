@@ -1,0 +1,55 @@
+"""The command `shinsen`."""
+
+from importlib.metadata import PackageNotFoundError, version
+from typing import Annotated
+
+import typer
+
+from ops.cli import doctor, operations, publish, questions, run, schema
+from ops.cli.dead_letters import letters
+from ops.cli.exits import EXIT_CODES
+
+app = typer.Typer(
+    name="shinsen",
+    no_args_is_help=True,
+    pretty_exceptions_show_locals=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=EXIT_CODES,
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        try:
+            print(f"shinsen {version('shinsen')}")
+        except PackageNotFoundError:
+            print("shinsen (not installed, run from its folder)")
+        raise typer.Exit
+
+
+@app.callback()
+def shinsen(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Change events in; Japanese hybrid and graph indexes; routed, cited answers out.
+
+    Commands talk to the server that runs over the data folder, or to --url; without a server they open the folder.
+    """
+
+
+app.command()(run.run)
+app.command()(publish.publish)
+app.command()(questions.ask)
+app.command()(questions.search)
+app.command()(questions.sparql)
+app.command()(operations.status)
+app.command()(operations.replay)
+app.command()(operations.digest)
+app.add_typer(letters, name="dlq")
+app.command()(doctor.doctor)
+app.command()(schema.schema)
+
+if __name__ == "__main__":
+    app()

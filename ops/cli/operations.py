@@ -1,0 +1,105 @@
+"""status, replay, digest: what an operator looks at and does."""
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from ops.cli.exits import Exit, run_command
+from ops.cli.options import Data, Json, Url, check_place, positive
+from ops.cli.show import OUT, print_json, print_table
+from ops.connection import connect
+
+Watch = Annotated[bool, typer.Option("--watch", help="Print again and again until Ctrl-C.")]
+Every = Annotated[float, typer.Option("--every", help="Seconds between two prints of --watch.")]
+
+
+def status(
+    watch: Watch = False,
+    every: Every = 1.0,
+    url: Url = None,
+    data: Data = None,
+    as_json: Json = False,
+) -> None:
+    """Show counts, watermarks, pending documents, generations and models; exit code 3 while indexing is paused."""
+    check_place(url, data)
+    positive(every, "--every")
+
+    async def work() -> dict[str, Any]:
+        async with connect(url=url, data=data) as connection:
+            while True:
+                found: dict[str, Any] = await connection.get("/v1/status")
+                _show_status(found, connection.where, watch=watch, as_json=as_json)
+                if not watch:
+                    return found
+                await asyncio.sleep(every)
+
+    if run_command(work()).get("paused"):
+        raise typer.Exit(Exit.UNAVAILABLE)
+
+
+def replay(url: Url = None, data: Data = None, as_json: Json = False) -> None:
+    """Build a new generation from the records, switch to it, drop the old one; questions go on meanwhile."""
+    done = _operate("POST", "/v1/replay", url, data)
+    if as_json:
+        print_json(done)
+        return
+    OUT.print(
+        f"generation {escape(str(done['generation']))} is live, built from {done['documents']} documents; "
+        f"{escape(str(done['replaced']))} is gone"
+    )
+
+
+def digest(url: Url = None, data: Data = None, as_json: Json = False) -> None:
+    """Read every store back and print one hash per part: equal digests mean equal content."""
+    parts = _operate("GET", "/v1/digest", url, data)
+    print_json(parts) if as_json else print_table(("part", "hash"), parts.items())
+
+
+def _operate(method: str, path: str, url: str | None, data: Path | None) -> dict[str, Any]:
+    check_place(url, data)
+
+    async def work() -> dict[str, Any]:
+        async with connect(url=url, data=data) as connection:
+            response = await connection.request(method, path, endless=True)
+            answer: dict[str, Any] = response.json()
+            return answer
+
+    return run_command(work())
+
+
+def _show_status(found: Mapping[str, Any], where: str, *, watch: bool, as_json: bool) -> None:
+    if as_json:
+        print_json(found)
+        return
+    if watch:
+        OUT.clear()
+    print_table(("", where), _status_rows(found))
+    for reason in found.get("paused", []):
+        OUT.print(f"[bold yellow]paused:[/] {escape(reason)}")
+
+
+def _status_rows(found: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Flatten what the runtime says, one line a member, in its own order."""
+    rows: list[tuple[str, str]] = []
+    for name, value in found.items():
+        if name == "paused":
+            continue
+        if isinstance(value, dict):
+            shown = ", ".join(f"{key} {_plain(item)}" for key, item in value.items())
+        elif isinstance(value, list):
+            shown = ", ".join(_plain(item) for item in value)
+        else:
+            shown = _plain(value)
+        rows.append((name.replace("_", " "), shown))
+    return rows
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, dict):
+        inner = (f"{k} {_plain(v)}" for k, v in value.items() if not isinstance(v, dict))
+        return "(" + ", ".join(inner) + ")"
+    return "none" if value is None else str(value)

@@ -1,0 +1,5 @@
+"""publish."""
+
+
+def publish() -> None:
+    """Placeholder."""

@@ -1,0 +1,90 @@
+"""run: the embedded profile as a server."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from api.app import is_loopback
+from ops.cli.exits import Exit, fail, run_command
+from ops.cli.listening import AddressRefused, PortTaken, bind
+from ops.cli.logs import configure_logs
+from ops.cli.options import Data, settings_or_fail
+from ops.cli.serving import Serving, serving, url_of
+from ops.cli.show import OUT, print_answer
+from ops.connection import connect
+from ops.demo_load import ask_lead_question, demo_settings, load_demo
+from pipeline.settings import Settings
+
+Host = Annotated[str | None, typer.Option("--host", help="Loopback address to listen at. [default: 127.0.0.1]")]
+Port = Annotated[
+    int | None,
+    typer.Option(
+        "--port", min=0, max=65535, envvar=["SHINSEN_PORT", "PORT"], help="Port; 0 takes a free one. [default: 8000]"
+    ),
+]
+
+
+def run(
+    port: Port = None,
+    host: Annotated[
+        str | None, typer.Option("--host", help="Loopback address to listen at. [default: 127.0.0.1]")
+    ] = None,
+    data: Data = None,
+    demo: Annotated[bool, typer.Option("--demo", help="Load the demo corpus and ask its lead question.")] = False,
+    exit_after: Annotated[bool, typer.Option("--exit", help="End instead of serving on (for tests).")] = False,
+) -> None:
+    """Serve the embedded profile: events in, questions answered, a page at / and the API under /schema.
+
+    Ctrl-C ends it in order with nothing lost; a second Ctrl-C ends it at once.
+    """
+    settings = settings_or_fail(port=port, host=host, data=data)
+    if not is_loopback(settings.host):
+        fail(
+            f"{settings.host} can be reached from other machines, and this version has no access control: "
+            "listen at 127.0.0.1 and put a reverse proxy with authentication before it",
+            Exit.USAGE,
+        )
+    configure_logs(settings, quiet=demo)
+    run_command(_serve(demo_settings(settings) if demo else settings, demo=demo, exit_after=exit_after))
+
+
+async def _serve(settings: Settings, *, demo: bool, exit_after: bool) -> None:
+    try:
+        sock = bind(settings.host, settings.port)
+    except (PortTaken, AddressRefused) as error:
+        fail(str(error), Exit.UNAVAILABLE)
+    OUT.print(f"Shinsen opens {escape(str(settings.data))} ...")
+    with sock:
+        async with serving(settings, sock, OUT.print) as server:
+            if demo and not await _until_stopped(server, _show_demo(settings, url_of(sock))):
+                return
+            if exit_after:
+                return
+            OUT.print(
+                f"\n[bold]Serving at {url_of(sock)}[/] (API: {url_of(sock)}/schema). Ctrl-C ends it.", soft_wrap=True
+            )
+            await server.stopping.wait()
+    OUT.print("ended; everything accepted is kept")
+
+
+async def _until_stopped(server: Serving, work: Coroutine[object, object, None]) -> bool:
+    """Do some work unless Ctrl-C comes first; say whether it was done."""
+    task, stop = asyncio.ensure_future(work), asyncio.ensure_future(server.stopping.wait())
+    await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
+    stop.cancel()
+    if not task.done():
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return False
+    task.result()
+    return True
+
+
+async def _show_demo(settings: Settings, url: str) -> None:
+    async with connect(url=url) as connection:
+        await load_demo(connection, settings.data)
+        OUT.print()
+        print_answer(await ask_lead_question(connection))

@@ -1,0 +1,84 @@
+"""One server over one data folder, until Ctrl-C: the first ends it in order, the second at once."""
+
+import asyncio
+import multiprocessing
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
+
+import uvicorn
+
+from ops.cli.exits import Exit
+from ops.in_process import in_process
+from ops.profile import remember
+from pipeline.settings import Settings
+
+GRACE_S = 5
+"""Seconds that open requests may take after the first Ctrl-C."""
+
+
+class Serving(uvicorn.Server):
+    """Uvicorn under our own signal handlers: its own would end the event loop before the stores are closed."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        """Prepare; nothing listens yet."""
+        super().__init__(config)
+        self.stopping = asyncio.Event()
+        self.closed = asyncio.Event()
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """Leave the signals alone."""
+        yield
+
+    def on_signal(self) -> None:
+        """End in order; when asked again, at once (whatever was accepted is on disk)."""
+        if self.stopping.is_set():
+            for worker in multiprocessing.active_children():
+                worker.kill()
+            os._exit(Exit.INTERRUPTED)
+        self.stopping.set()
+        self.should_exit = True
+
+
+@asynccontextmanager
+async def serving(settings: Settings, sock: socket.socket, say: Callable[[str], None]) -> AsyncIterator[Serving]:
+    """Serve `settings.data` on a socket; the address is announced in the folder."""
+    loop = asyncio.get_running_loop()
+    async with in_process(settings) as opened:
+        remember(settings)
+        config = uvicorn.Config(
+            opened.app,
+            log_config=None,
+            access_log=False,
+            lifespan="off",  # `in_process` has run it
+            server_header=False,
+            timeout_graceful_shutdown=GRACE_S,
+        )
+        server = Serving(config)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, server.on_signal)
+        task = asyncio.create_task(server.serve(sockets=[sock]))
+        try:
+            await _started(server, task)
+            opened.runtime.folder.announce(url_of(sock))
+            yield server
+        finally:
+            server.should_exit = True
+            await task
+            say("closing the stores ...")
+
+
+async def _started(server: Serving, task: "asyncio.Task[None]") -> None:
+    while not server.started and not task.done():  # noqa: ASYNC110 - uvicorn has no event for it
+        await asyncio.sleep(0.01)
+    if task.done():
+        task.result()
+
+
+def url_of(sock: socket.socket) -> str:
+    """Return the address of a listening socket."""
+    host, port = sock.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
