@@ -179,16 +179,17 @@ class Applier:
         """Replace declared names; documents that hold a name whose meaning changed must be linked again."""
         full = [link for link in won if link.manifest.stage == "full"]
         declared = {link.manifest.document: declared_names(link.manifest.document, link.drafts) for link in full}
-        changed = await self._state.replace_names(self.generation, declared) if declared else []
-        if not changed:
-            return []
-        self._names = None
+        changed = await self._state.changed_names(self.generation, declared) if declared else []
         holders: set[str] = set()
         for name in changed:
             holders.update(await self._chunks.documents_with(_searchable(name), RELINK_LIMIT))
         # A document of this batch may hold a name that another of this batch has just declared.
         relinks = sorted(holders)
+        # The marks first: after a crash between the two, the names are still seen to change.
         await self._state.mark_relinks(self.generation, relinks)
+        if declared:
+            self._names = None if changed else self._names
+            await self._state.replace_names(self.generation, declared)
         return relinks
 
     async def _collect(self, won: Sequence[Linked], lost: Sequence[Linked]) -> None:
@@ -206,9 +207,9 @@ class Applier:
 
     async def _finish(self, won: Sequence[Linked], relinks: Sequence[str]) -> None:
         if self.announces:
-            await self._state.announce([o for link in won if link.manifest.stage == "full" for o in _outcomes(link)])
-            full = [(link.manifest.document, link.manifest.position) for link in won if link.manifest.stage == "full"]
-            await self._state.outlived(full)
+            ended = [k for k in won if k.manifest.stage == "full" and not k.prepared.withdrawn]
+            await self._state.announce([o for link in ended for o in _outcomes(link)])
+            await self._state.outlived([(link.manifest.document, link.manifest.position) for link in ended])
         done = [(link.manifest.document, link.manifest.position) for link in won]
         await self._state.collected(self.generation, done, self._revision)
         linked = {link.manifest.document for link in won if link.manifest.stage == "full"} - set(relinks)

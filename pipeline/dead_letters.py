@@ -50,7 +50,7 @@ def raw_letter(event: str, raw: RawEvent, error: InvalidEvent, at: str) -> DeadL
 
 def record_letter(record: Record, error: InvalidEvent, stage: str, at: str) -> BuriedRecord:
     """Return the dead letter of a record that could not be mapped or applied."""
-    event = record.origins[-1] if record.origins else f"record:{record.document}@{record.position}"
+    event = record.origins[-1] if record.origins else ""
     letter = DeadLetter(
         # By version, not by event: a rebuild that fails again over the same record is the same letter.
         id=letter_id(f"{record.document}@{record.position}", error.code),

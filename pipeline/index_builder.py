@@ -1,6 +1,7 @@
 """Keeps the indexes of one generation up with the records: takes scheduled work, prepares it, publishes it."""
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
@@ -10,9 +11,10 @@ from pipeline.apply import Applier, Published
 from pipeline.clock import Clock
 from pipeline.dead_letters import record_letter
 from pipeline.errors import BackendUnavailable, InvalidEvent
+from pipeline.loops import FIRST_PAUSE, Loops
 from pipeline.ports.state import State
 from pipeline.prepare import Prepared, Preparer, Refused
-from pipeline.schedule import Queue, Schedule, Taken
+from pipeline.schedule import QUEUES, Queue, Schedule, Taken
 from schemas.change_event import Lane
 from schemas.document import Stage
 from schemas.record import Record
@@ -25,8 +27,6 @@ MAX_ATTEMPTS = 5
 """After so many failures of one document while others succeed it becomes a dead letter."""
 MAX_LIVE = 200
 """New documents go on in the live queue up to this many waiting; a larger flood is a backlog."""
-FIRST_PAUSE, LONGEST_PAUSE = 0.2, 30.0
-"""Back-off in seconds while a store or model does not answer."""
 
 
 class Ready(msgspec.Struct):
@@ -54,17 +54,14 @@ class IndexBuilder:
         self._state, self._preparer, self._applier = state, preparer, applier
         self._staged, self._clock = staged, clock
         self.on_progress: Callable[[], None] = lambda: None
-        self._wake = asyncio.Event()
         self._ready: list[Ready] = []
-        self._some_ready = asyncio.Event()
+        self._loops = Loops(self.generation, self._busy)
+        self.wake = self._loops.wake
         self._room: dict[Lane, asyncio.Semaphore] = {
             "live": asyncio.Semaphore(4 * workers),
             "bulk": asyncio.Semaphore(2 * workers),
         }
-        self._tasks: set[asyncio.Task[None]] = set()
         self._batch = 2
-        self.failure = ""
-        """What a store or model said when it last did not answer; empty while all is well."""
 
     async def open(self) -> None:
         """Put documents back to work whose index changes were lost."""
@@ -78,16 +75,20 @@ class IndexBuilder:
 
     def start(self) -> None:
         """Start the loops."""
-        for loop in (self._live, self._text, self._backlog):
-            self._spawn(self._forever(loop))
-        self._spawn(self._forever(self._publish_ready))
+        for step in (self._live, self._text, self._backlog, self._publish_ready):
+            self._loops.start(step)
 
     async def stop(self) -> None:
         """End the loops; work under way is dropped and found again at the next start."""
-        tasks = list(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._loops.stop()
+
+    @property
+    def failure(self) -> str:
+        """What a store or model said when it last did not answer; empty while all is well."""
+        return self._loops.failure
+
+    def _busy(self) -> bool:
+        return bool(self._ready or self.schedule.waiting(*QUEUES))
 
     async def add(self, records: Sequence[Record], arrived: str) -> None:
         """Schedule records that have advanced."""
@@ -113,38 +114,6 @@ class IndexBuilder:
         if not stage and record.op == "upsert":
             return "text" if self._staged else "full"
         return "live" if record.lane == "live" else "full"
-
-    def wake(self) -> None:
-        """Let the loops look for work."""
-        self._wake.set()
-
-    def _spawn(self, work: Awaitable[None]) -> None:
-        task = asyncio.ensure_future(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _forever(self, step: Callable[[], Awaitable[bool]]) -> None:
-        """Run `step` again and again; sleep until woken when it found nothing, back off when something is down."""
-        pause = FIRST_PAUSE
-        while True:
-            try:
-                found = await step()
-                pause = FIRST_PAUSE
-            except BackendUnavailable as error:
-                self._note_failure(error, pause)
-                await asyncio.sleep(pause)
-                pause = min(2 * pause, LONGEST_PAUSE)
-                continue
-            if not found:
-                self._wake.clear()
-                if not self.schedule.waiting("live", "text", "full", "relink") and not self._ready:
-                    await self._wake.wait()
-                else:
-                    await asyncio.wait({asyncio.ensure_future(self._wake.wait())}, timeout=0.05)
-
-    def _note_failure(self, error: BaseException, pause: float) -> None:
-        self.failure = str(error)
-        log.warning("indexing_paused", generation=self.generation, reason=str(error), seconds=pause)
 
     async def _live(self) -> bool:
         return await self._take("live", BATCH, "full", "live") is not None
@@ -173,8 +142,22 @@ class IndexBuilder:
             self._again(items)
             raise
         except Exception as error:  # noqa: BLE001 - one document's bug must not stop the others
-            await self._failed(items, error)
+            await self._one_by_one(items, stage, lane, error)
             return 0
+
+    async def _one_by_one(self, items: Sequence[Taken], stage: Stage, lane: Lane, error: Exception) -> None:
+        """Find out which document of a batch is the one that fails."""
+        for number, item in enumerate(items):
+            try:
+                if len(items) > 1:
+                    await self._work([item], stage, lane)
+                    continue
+            except BackendUnavailable:
+                self._again(items[number:])
+                raise
+            except Exception as own:  # noqa: BLE001 - see above
+                error = own
+            await self._failed(item, error)
 
     async def _work(self, items: Sequence[Taken], stage: Stage, lane: Lane) -> int:
         records = await self._state.records([item.document for item in items])
@@ -186,15 +169,17 @@ class IndexBuilder:
         missing = 0
         for item, result in zip(there, prepared, strict=True):
             if isinstance(result, Refused):
-                await self._bury(item, result.record, result.error, "map")
+                ready.append(await self._bury(item, result.record, result.error, "map"))
             elif result.missing:
                 missing += 1
                 await self._room[lane].acquire()
-                self._spawn(self._heavy(item, result, lane))
+                self._loops.spawn(self._heavy(item, result, lane))
             else:
                 ready.append(self._hand_over(item, result))
-        if ready:
-            await asyncio.gather(*(r.published for r in ready))
+        ends = await asyncio.gather(*(r.published for r in ready), return_exceptions=True)
+        for own, error in zip(ready, ends, strict=True):
+            if isinstance(error, Exception):
+                await self._failed(own.item, error)
         return missing
 
     async def _heavy(self, item: Taken, prepared: Prepared, lane: Lane) -> None:
@@ -202,18 +187,18 @@ class IndexBuilder:
             done = await self._preparer.heavy(prepared, lane)
             await self._hand_over(item, done).published
         except BackendUnavailable as error:
-            self._note_failure(error, FIRST_PAUSE)
+            self._loops.note_failure(error, FIRST_PAUSE)
             await asyncio.sleep(FIRST_PAUSE * 2 ** min(item.attempts, 7))
-            await self._failed([item], error)
+            await self._failed(item, error)
         except Exception as error:  # noqa: BLE001 - one document's bug must not stop the others
-            await self._failed([item], error)
+            await self._failed(item, error)
         finally:
             self._room[lane].release()
 
     def _hand_over(self, item: Taken, prepared: Prepared) -> Ready:
         ready = Ready(item, prepared, asyncio.get_running_loop().create_future())
         self._ready.append(ready)
-        self._wake.set()
+        self.wake()
         return ready
 
     async def _publish_ready(self) -> bool:
@@ -222,17 +207,26 @@ class IndexBuilder:
             return False
         del self._ready[:BATCH]
         try:
+            await self._publish(batch)
+        except BackendUnavailable:
+            raise
+        except Exception:  # noqa: BLE001 - it waits in the future of the document that it belongs to
+            for ready in batch if len(batch) > 1 else []:
+                with contextlib.suppress(Exception):
+                    await self._publish([ready])
+        return True
+
+    async def _publish(self, batch: Sequence[Ready]) -> None:
+        try:
             published = await self._applier.publish([ready.prepared for ready in batch])
         except Exception as error:
-            for ready in batch:
-                ready.published.set_exception(error)
-                ready.published.exception()  # taken notice of, whoever waits
-            if isinstance(error, BackendUnavailable):
-                raise
-            return True
-        self.failure = ""
+            if len(batch) == 1 or isinstance(error, BackendUnavailable):
+                for ready in batch:
+                    ready.published.set_exception(error)
+                    ready.published.exception()  # taken notice of, whoever waits
+            raise
+        self._loops.failure = ""
         self._account(batch, published)
-        return True
 
     def _account(self, batch: Sequence[Ready], published: Published) -> None:
         for ready in batch:
@@ -246,29 +240,35 @@ class IndexBuilder:
         now = self._clock()
         for document in published.relinks:
             self.schedule.add(document, "relink", now)
-        self._wake.set()
+        self.wake()
         self.on_progress()
 
     def _again(self, items: Sequence[Taken]) -> None:
         for item in items:
             self.schedule.again(item)
-        self._wake.set()
+        self.wake()
 
-    async def _failed(self, items: Sequence[Taken], error: Exception) -> None:
-        """Try again one by one; a document that keeps failing is put aside for a person."""
-        log.error("document_failed", documents=[i.document for i in items], exc_info=error)
-        for item in items:
-            if item.attempts + 1 < MAX_ATTEMPTS or isinstance(error, BackendUnavailable):
-                self.schedule.again(item)
-                continue
-            records = await self._state.records([item.document])
-            reason = f"{item.document}: failed {MAX_ATTEMPTS} times: {type(error).__name__}: {error}; see the log"
-            await self._bury(item, records[item.document], InvalidEvent("internal_error", reason), "apply")
-        self._wake.set()
+    async def _failed(self, item: Taken, error: Exception) -> None:
+        """Let it be tried again; a document that keeps failing is put aside for a person."""
+        log.error("document_failed", document=item.document, exc_info=error)
+        try:
+            if item.attempts + 1 >= MAX_ATTEMPTS and not isinstance(error, BackendUnavailable):
+                await self._give_up(item, error)
+                return
+        except Exception:
+            log.exception("giving_up_failed", document=item.document)
+        self.schedule.again(item)
+        self.wake()
 
-    async def _bury(self, item: Taken, record: Record, error: InvalidEvent, stage: str) -> None:
+    async def _give_up(self, item: Taken, error: Exception) -> None:
+        record = (await self._state.records([item.document]))[item.document]
+        reason = f"{item.document}: failed {MAX_ATTEMPTS} times: {type(error).__name__}: {error}; see the log"
+        ready = await self._bury(item, record, InvalidEvent("internal_error", reason), "apply")
+        await ready.published
+
+    async def _bury(self, item: Taken, record: Record, error: InvalidEvent, stage: str) -> Ready:
+        """Keep the letter, and withdraw the document: an older version must not go on standing."""
         letters = record_letter(record, error, stage, self._clock())
         await self._state.bury([letters.letter])
         await self._state.announce(letters.superseded)
-        self.schedule.done(item)
-        self.on_progress()
+        return self._hand_over(item, Prepared(record=record, stage="full", withdrawn=True))

@@ -70,6 +70,7 @@ class Intake:
         accepted = [raw for raw, d in zip(events, decoded, strict=True) if not isinstance(d, InvalidEvent)]
         now = self._clock()
         offsets = iter(await self._log.append(accepted, now))
+        self._logged(len(accepted), now)  # at once: what is logged is read even if the letters fail below
         submissions: list[Submission] = []
         letters: list[DeadLetter] = []
         for index, (raw, result) in enumerate(zip(events, decoded, strict=True)):
@@ -81,7 +82,6 @@ class Intake:
                 submissions.append(_accepted(index, raw, next(offsets), result))
         if letters:
             await self._state.bury(letters)
-        self._logged(len(accepted), now)
         return submissions
 
     def _logged(self, number: int, now: str) -> None:

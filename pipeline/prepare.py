@@ -36,6 +36,8 @@ class Prepared(msgspec.Struct, kw_only=True):
     """One per chunk at stage full when there is an embedder, else empty."""
     missing: bool = False
     """True while model work is left to do."""
+    withdrawn: bool = False
+    """True when this version was refused: the older one must go, so that what stands depends on no history."""
 
 
 class Refused(msgspec.Struct, frozen=True):

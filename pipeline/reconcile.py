@@ -78,19 +78,15 @@ class Reconciler:
         return [_record(a, before.get(a.event.document)) for a in run]
 
     async def _truncate(self, arrived: Arrived, done: Reconciled) -> None:
+        """Raise the floor, and lift all below it, deletes too, to a delete at the floor.
+
+        An event that arrives later but is older ends at the same delete: see `State.advance`.
+        """
         event = arrived.event
-        await self._state.set_floor(
-            event.source, event.collection, event.position, event.version, event.occurred_at
-        )
-        deletes = []
-        async for record in self._state.scan_records(document_key(event.source, event.collection, "")):
-            if record.position < event.position and record.op == "upsert":
-                deletes.append(
-                    msgspec.structs.replace(
-                        record, op="delete", position=event.position, version=event.version, columns={}, origins=()
-                    )
-                )
-        for result in await self._state.advance(deletes):
+        await self._state.set_floor(event.source, event.collection, event.position, event.version, event.occurred_at)
+        prefix = document_key(event.source, event.collection, "")
+        below = [r async for r in self._state.scan_records(prefix) if r.position < event.position]
+        for result in await self._state.advance([_lifted(record, arrived) for record in below]):
             if result.result == "advanced":
                 done.advanced.append(result.record)
         done.ended.append(_outcome(arrived.event_id, event.document, event.position, "applied"))
@@ -132,13 +128,26 @@ def _record(arrived: Arrived, before: Record | None) -> Record:
     )
 
 
+def _lifted(record: Record, arrived: Arrived) -> Record:
+    event = arrived.event
+    return msgspec.structs.replace(
+        record,
+        op="delete",
+        position=event.position,
+        version=event.version,
+        occurred_at=event.occurred_at,
+        columns={},
+        origins=(arrived.event_id,),
+    )
+
+
 def _note(offered: Record, advance: Advance, done: Reconciled) -> None:
     event_id = offered.origins[-1]
     if advance.result == "duplicate":
         done.ended.append(_outcome(event_id, offered.document, offered.position, "duplicate"))
-    elif advance.result == "superseded":
+    elif advance.result in ("superseded", "truncated"):
         done.ended.append(_outcome(event_id, offered.document, offered.position, "superseded"))
-    else:
+    if advance.result in ("advanced", "redelivered", "truncated"):
         done.advanced.append(advance.record)
 
 

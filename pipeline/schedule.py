@@ -8,6 +8,7 @@ import msgspec
 
 Queue = Literal["live", "text", "full", "relink"]
 QUEUES: tuple[Queue, ...] = ("live", "text", "full", "relink")
+"""The most urgent first."""
 
 
 class Work(msgspec.Struct):
@@ -40,7 +41,7 @@ class Schedule:
         self._ticket = 0
 
     def add(self, document: str, queue: Queue, arrived: str) -> None:
-        """Put a document to work; one that is there already moves to the more urgent queue."""
+        """Put a document to work; one that is there already stays in, or moves to, the more urgent queue."""
         self._ticket += 1
         work = self._work.get(document)
         if work is None:
@@ -49,8 +50,7 @@ class Schedule:
             self._queues[work.queue].pop(document, None)
             work.ticket, work.taken, work.attempts = self._ticket, False, 0
             work.arrived = min(work.arrived, arrived)
-            # A document whose full version is due must not fall back to relinking only.
-            work.queue = queue if queue != "relink" else work.queue
+            work.queue = min(queue, work.queue, key=QUEUES.index)
         self._queues[work.queue][document] = None
 
     def take(self, queue: Queue, limit: int) -> list[Taken]:
@@ -69,6 +69,7 @@ class Schedule:
         work = self._work.get(item.document)
         if work is None or work.ticket != item.ticket:
             return
+        self._queues[work.queue].pop(item.document, None)  # it may have been put back in between
         if then is None:
             del self._work[item.document]
         else:

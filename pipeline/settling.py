@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 
 from pipeline.errors import EventDead, NotFresh
 from pipeline.ports.state import State
-from schemas.change_event import split_document_key
 from schemas.outcome import OutcomeName, TokenPart
 
 POLL = 1.0
@@ -43,27 +42,13 @@ class Settling:
     async def _unsettled(self, parts: Sequence[TokenPart]) -> list[TokenPart]:
         documents = sorted({part.document for part in parts})
         reached = await self._state.settled(self._live(), documents)
-        left = [part for part in parts if reached.get(part.document, "") < part.position]
-        if not left:
-            return []
-        dead = await self._state.dead_positions([part.document for part in left])
-        for part in left:
+        # After the positions, because a refused version is withdrawn at its position after its letter was written.
+        dead = await self._state.dead_positions(documents)
+        for part in parts:
             for letter in dead.get(part.document, []):
                 if letter.position == part.position:
                     raise EventDead(f"dead letter {letter.id} ({letter.code}): {letter.reason}")
-        return await self._without_truncated(left)
-
-    async def _without_truncated(self, parts: list[TokenPart]) -> list[TokenPart]:
-        """Drop parts below a truncate's floor: their events ended as superseded and leave no record."""
-        known = await self._state.records([part.document for part in parts])
-        if all(part.document in known for part in parts):
-            return parts
-        floors = {(c.source, c.collection): c.floor for c in await self._state.collections()}
-        return [
-            part
-            for part in parts
-            if part.document in known or floors.get(split_document_key(part.document)[:2], "") <= part.position
-        ]
+        return [part for part in parts if reached.get(part.document, "") < part.position]
 
     async def outcomes(self, events: Sequence[str], timeout_s: float) -> dict[str, OutcomeName]:
         """Return the outcomes known when all are there, or when the time is over."""

@@ -23,6 +23,7 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     """Deterministic in (event, code), so that a replay does not double it."""
     event: str
+    """Empty when a rebuild refused a record whose events have all ended."""
     code: str
     """A stable word for the reason: `not_json`, `unknown_op`, `too_many_chunks`, ..."""
     reason: str

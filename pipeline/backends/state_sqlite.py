@@ -19,7 +19,7 @@ LOG = """CREATE TABLE log (
 
 
 class _SqliteTransaction:
-    row_lock = ""  # one writer: what it read stays as it is
+    row_lock = share_lock = ""  # one writer: what it read stays as it is
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection

@@ -15,7 +15,8 @@ class Advance(msgspec.Struct, frozen=True):
     """What happened to a record offered to the state store."""
 
     result: str
-    """`advanced`, `redelivered` (this very event already won), `duplicate`, or `superseded`."""
+    """`advanced`, `redelivered` (this very event already won), `duplicate`, `superseded`, or `truncated`:
+    superseded by the floor of its collection, at which a delete now stands."""
     record: Record
     """The record that stands now."""
 
@@ -28,6 +29,10 @@ class CollectionState(msgspec.Struct, frozen=True):
     positioned: bool
     floor: str
     """Events below this position are superseded (truncate); empty when never truncated."""
+    floor_version: str = ""
+    """The floor as the source wrote it."""
+    floor_at: str = ""
+    """Source time of the truncate."""
 
 
 class Pending(msgspec.Struct, frozen=True):
@@ -76,15 +81,16 @@ class State(Protocol):
     async def collections(self) -> list[CollectionState]:
         """Return all rows, ordered by source and collection."""
 
-    async def set_floor(self, source: str, collection: str, floor: str) -> None:
-        """Raise the floor; a lower one than there is changes nothing."""
+    async def set_floor(self, source: str, collection: str, floor: str, version: str, occurred_at: str) -> None:
+        """Raise the floor of a known collection; a lower one than there is changes nothing."""
 
     async def advance(self, records: Sequence[Record]) -> list[Advance]:
         """Offer records in order; each wins only over a smaller position (compare-and-set).
 
         Equal position: `redelivered` when its origin is among the row's or already announced under
         that position as the winner, else `duplicate`. A winner takes over the loser's unannounced
-        origins. Positions below the collection's floor are `superseded`.
+        origins. Below the collection's floor, unless a newer record stands, the result is `truncated`:
+        a delete at the floor stands, as if the record had been there when its collection was truncated.
         """
 
     async def records(self, documents: Sequence[str]) -> dict[str, Record]:
@@ -97,9 +103,8 @@ class State(Protocol):
     async def pending(self, generation: str, *, after: str = "", limit: int = 1000) -> list[Pending]:
         """Return documents with key > `after`, in key order, that need work in this generation.
 
-        They are those whose record is newer than both the committed manifest and the position that
-        ended as a dead letter, whose events are not announced, whose manifest was not collected, whose stage is `text`, or that are
-        marked for relinking.
+        They are those whose record is newer than the committed manifest, whose events are not announced,
+        whose manifest was not collected, whose stage is `text`, or that are marked for relinking.
         """
 
     async def manifests(self, generation: str, documents: Sequence[str]) -> dict[str, Manifest]:
@@ -144,6 +149,9 @@ class State(Protocol):
         Returns the names (texts) whose set of entities changed, over all documents, ordered.
         """
 
+    async def changed_names(self, generation: str, declared: Mapping[str, Sequence[DeclaredName]]) -> list[str]:
+        """Return what `replace_names` would return, and change nothing."""
+
     async def declared_names(self, generation: str) -> list[DeclaredName]:
         """Return every distinct (name, entity) with one declaring document, ordered by name and entity."""
 
@@ -156,15 +164,19 @@ class State(Protocol):
     # outcomes and dead letters
     async def announce(self, outcomes: Sequence[Outcome]) -> None:
         """Record outcomes by event id; a repeated announcement changes nothing, except that a
-        `dead_letter` may become something else after a retry. Clears the origins of the record."""
+        `dead_letter` may become something else after a retry. Clears the origins of the record. An
+        outcome without event is ignored."""
 
     async def outcomes(self, events: Sequence[str]) -> dict[str, OutcomeName]:
         """Return the outcomes known; missing ids are absent."""
 
-    async def bury(self, letters: Sequence[DeadLetter], generation: str = "") -> None:
-        """Keep dead letters (same id: attempts + 1, unresolved again) and announce `dead_letter`.
+    async def bury(self, letters: Sequence[DeadLetter]) -> None:
+        """Keep dead letters (same id: attempts + 1, unresolved again, the first event known stays) and
+        announce `dead_letter`. The document stays pending until a manifest stands at that position.
 
-        With a generation and a position, that position no longer counts as pending there.
+        Of a record's versions only the newest can have an open letter of stage `map` or `apply`: one
+        that comes after a newer record is not kept, and one that comes resolves those below it. Their
+        events end as `superseded`.
         """
 
     async def dead_letters(self, *, after: str = "", limit: int = 100, resolved: bool = False) -> list[DeadLetter]:
@@ -177,8 +189,9 @@ class State(Protocol):
         """Return the unresolved letters of these documents."""
 
     async def resolve(self, letters: Sequence[str], generation: str = "") -> None:
-        """Mark letters resolved; with a generation their documents count as pending there again, and a
-        letter whose record still stands gives its event back to the record, to be announced anew."""
+        """Mark letters resolved, unknown ones are no error; with a generation their documents count as
+        pending there again, and a letter whose record still stands gives its event back to the record,
+        to be announced anew."""
 
     async def outlived(self, done: Sequence[tuple[str, str]]) -> None:
         """Resolve open letters of stage `map` or `apply` at or below these applied (document, position) pairs.
@@ -209,4 +222,4 @@ class State(Protocol):
         """Make `name` live and the one before it `retired`, in one step. KeyError when unknown."""
 
     async def drop_generation(self, name: str) -> None:
-        """Forget a generation that is not live, with its manifests, names and marks; missing is no error."""
+        """Forget a generation with its manifests, names and marks; missing is no error. ValueError when live."""

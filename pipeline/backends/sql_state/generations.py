@@ -58,7 +58,9 @@ def create(tx: Transaction, generation: Generation) -> None:
 
 def promote(tx: Transaction, name: str) -> None:
     """Switch the live generation."""
-    if not tx.execute(f"SELECT name FROM generations WHERE name = ?{tx.row_lock}", (name,)):  # noqa: S608
+    # All rows are locked, in one order: two promoters at once would leave two live ones.
+    known = tx.execute(f"SELECT name FROM generations ORDER BY name{tx.row_lock}")  # noqa: S608
+    if (name,) not in [tuple(row) for row in known]:
         raise KeyError(f"no generation named {name!r}")
     tx.execute("UPDATE generations SET state = 'retired' WHERE state = 'live' AND name <> ?", (name,))
     tx.execute("UPDATE generations SET state = 'live' WHERE name = ?", (name,))

@@ -9,21 +9,20 @@ from pipeline.ports.state import Pending
 from schemas.document import Manifest
 
 PENDING = """
-    SELECT r.document, r.position, coalesce(m.position, ''), coalesce(m.stage, '')
+    SELECT r.document, r.position, m.document IS NULL, coalesce(m.stage, '')
     FROM records r
     LEFT JOIN manifests m ON m.generation = ? AND m.document = r.document
     LEFT JOIN relinks l ON l.generation = ? AND l.document = r.document
     WHERE r.document > ? AND r.position <> '' AND (
         m.document IS NULL OR r.origins <> '[]'
-        OR (r.position > m.position AND r.position > m.dead_position)
-        OR (m.position <> '' AND (m.collected = 0 OR m.stage = 'text' OR l.document IS NOT NULL)))
+        OR r.position > m.position OR m.collected = 0 OR m.stage = 'text' OR l.document IS NOT NULL)
     ORDER BY r.document LIMIT ?"""
 
 
 def pending(tx: Transaction, generation: str, after: str, limit: int) -> list[Pending]:
     """Return documents whose indexes are behind."""
     rows = tx.execute(PENDING, (generation, generation, after, limit))
-    return [Pending(document, position, not applied, stage) for document, position, applied, stage in rows]
+    return [Pending(document, position, bool(fresh), stage) for document, position, fresh, stage in rows]
 
 
 def get(tx: Transaction, generation: str, documents: Sequence[str]) -> dict[str, Manifest]:
@@ -31,8 +30,7 @@ def get(tx: Transaction, generation: str, documents: Sequence[str]) -> dict[str,
     found: dict[str, Manifest] = {}
     for part in sliced(documents):
         rows = tx.execute(
-            f"SELECT document, body FROM manifests WHERE generation = ? AND position <> ''"  # noqa: S608
-            f" AND document IN ({marks(len(part))})",
+            f"SELECT document, body FROM manifests WHERE generation = ? AND document IN ({marks(len(part))})",  # noqa: S608
             (generation, *part),
         )
         found.update({document: msgspec.json.decode(body, type=Manifest) for document, body in rows})
@@ -47,12 +45,12 @@ def commit(tx: Transaction, generation: str, manifests: Sequence[Manifest]) -> l
 def _commit(tx: Transaction, generation: str, manifest: Manifest) -> bool:
     # A text stage may only stand where nothing full ever stood.
     rows = tx.execute(
-        """INSERT INTO manifests (generation, document, position, dead_position, collected, stage, revision, op, body)
-           VALUES (?, ?, ?, '', 0, ?, 0, ?, ?)
+        """INSERT INTO manifests (generation, document, position, collected, stage, revision, op, body)
+           VALUES (?, ?, ?, 0, ?, 0, ?, ?)
            ON CONFLICT (generation, document) DO UPDATE SET position = excluded.position, collected = 0,
                stage = excluded.stage, op = excluded.op, body = excluded.body
            WHERE excluded.position >= manifests.position
-               AND (excluded.stage = 'full' OR manifests.position = '' OR manifests.stage = 'text')
+               AND (excluded.stage = 'full' OR manifests.stage = 'text')
            RETURNING document""",
         (
             generation,
@@ -80,7 +78,7 @@ def settled(tx: Transaction, generation: str, documents: Sequence[str]) -> dict[
     for part in sliced(documents):
         rows = tx.execute(
             f"SELECT document, position FROM manifests WHERE generation = ? AND collected = 1 AND stage = 'full'"  # noqa: S608
-            f" AND position <> '' AND document IN ({marks(len(part))})",
+            f" AND document IN ({marks(len(part))})",
             (generation, *part),
         )
         found.update(dict(rows))
@@ -92,8 +90,7 @@ def stages(tx: Transaction, generation: str, documents: Sequence[str]) -> dict[s
     found: dict[str, str] = {}
     for part in sliced(documents):
         rows = tx.execute(
-            f"SELECT document, stage FROM manifests WHERE generation = ? AND position <> ''"  # noqa: S608
-            f" AND document IN ({marks(len(part))})",
+            f"SELECT document, stage FROM manifests WHERE generation = ? AND document IN ({marks(len(part))})",  # noqa: S608
             (generation, *part),
         )
         found.update(dict(rows))
@@ -118,26 +115,10 @@ def revision(tx: Transaction, generation: str) -> int:
 def page(tx: Transaction, generation: str, after: str, limit: int) -> list[Manifest]:
     """Return committed manifests in key order."""
     rows = tx.execute(
-        "SELECT body FROM manifests WHERE generation = ? AND document > ? AND position <> '' ORDER BY document LIMIT ?",
+        "SELECT body FROM manifests WHERE generation = ? AND document > ? ORDER BY document LIMIT ?",
         (generation, after, limit),
     )
     return [msgspec.json.decode(body, type=Manifest) for (body,) in rows]
-
-
-def mark_dead(tx: Transaction, generation: str, document: str, position: str) -> None:
-    """Remember that this position ended as a dead letter here."""
-    tx.execute(
-        """INSERT INTO manifests (generation, document, position, dead_position, collected, stage, revision, op, body)
-           VALUES (?, ?, '', ?, 1, '', 0, '', ?)
-           ON CONFLICT (generation, document) DO UPDATE SET dead_position = excluded.dead_position
-           WHERE excluded.dead_position > manifests.dead_position""",
-        (generation, document, position, b""),
-    )
-
-
-def clear_dead(tx: Transaction, generation: str, document: str) -> None:
-    """Let the document count as pending again."""
-    tx.execute("UPDATE manifests SET dead_position = '' WHERE generation = ? AND document = ?", (generation, document))
 
 
 def mark_relinks(tx: Transaction, generation: str, documents: Sequence[str]) -> None:
@@ -159,8 +140,7 @@ def counts(tx: Transaction, generation: str) -> dict[str, int]:
     """Count what status shows."""
     found = dict.fromkeys(("documents", "text", "full", "uncollected"), 0)
     rows = tx.execute(
-        "SELECT stage, op, collected, count(*) FROM manifests WHERE generation = ? AND position <> ''"
-        " GROUP BY stage, op, collected",
+        "SELECT stage, op, collected, count(*) FROM manifests WHERE generation = ? GROUP BY stage, op, collected",
         (generation,),
     )
     for stage, op, is_collected, number in rows:

@@ -1,16 +1,47 @@
 """Names that records declare, per generation."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from pipeline.backends.sql_state.transaction import Transaction, marks, sliced
 from pipeline.ports.state import DeclaredName
 
 Declaration = tuple[str, str, str]
 """(name, family, entity key)."""
+Entity = tuple[str, str]
+"""(family, key)."""
 
 
 def replace(tx: Transaction, generation: str, declared: Mapping[str, Sequence[DeclaredName]]) -> list[str]:
     """Replace documents' names; return the names whose set of entities changed."""
+    standing, wanted, touched = _compared(tx, generation, declared)
+    if not touched:
+        return []
+    before = _entities(tx, generation, touched)
+    for document in declared:
+        _write(tx, generation, document, standing[document], wanted[document])
+    after = _entities(tx, generation, touched)
+    return [name for name in touched if before.get(name) != after.get(name)]
+
+
+def changed(tx: Transaction, generation: str, declared: Mapping[str, Sequence[DeclaredName]]) -> list[str]:
+    """Return the names whose set of entities `replace` would change."""
+    _, wanted, touched = _compared(tx, generation, declared)
+    before: dict[str, set[Entity]] = {}
+    after: dict[str, set[Entity]] = {}
+    for name, entity, document in _holders(tx, generation, touched):
+        before.setdefault(name, set()).add(entity)
+        if document not in declared:
+            after.setdefault(name, set()).add(entity)
+    for names in wanted.values():
+        for name, family, key in names:
+            after.setdefault(name, set()).add((family, key))
+    return [name for name in touched if before.get(name) != after.get(name)]
+
+
+def _compared(
+    tx: Transaction, generation: str, declared: Mapping[str, Sequence[DeclaredName]]
+) -> tuple[dict[str, set[Declaration]], dict[str, set[Declaration]], list[str]]:
+    """Return what stands and what is wanted per document, and the names that differ, ordered."""
     standing: dict[str, set[Declaration]] = {document: set() for document in declared}
     for part in sliced(list(declared)):
         rows = tx.execute(
@@ -22,13 +53,7 @@ def replace(tx: Transaction, generation: str, declared: Mapping[str, Sequence[De
             standing[document].add((name, family, entity))
     wanted = {document: {(n.name, n.family, n.key) for n in names} for document, names in declared.items()}
     touched = sorted({name for document in declared for name, _, _ in wanted[document] ^ standing[document]})
-    if not touched:
-        return []
-    before = _entities(tx, generation, touched)
-    for document in declared:
-        _write(tx, generation, document, standing[document], wanted[document])
-    after = _entities(tx, generation, touched)
-    return [name for name in touched if before.get(name) != after.get(name)]
+    return standing, wanted, touched
 
 
 def _write(
@@ -44,16 +69,23 @@ def _write(
     )
 
 
-def _entities(tx: Transaction, generation: str, names: Sequence[str]) -> dict[str, set[tuple[str, str]]]:
-    found: dict[str, set[tuple[str, str]]] = {}
+def _entities(tx: Transaction, generation: str, names: Sequence[str]) -> dict[str, set[Entity]]:
+    found: dict[str, set[Entity]] = {}
+    for name, entity, _ in _holders(tx, generation, names):
+        found.setdefault(name, set()).add(entity)
+    return found
+
+
+def _holders(tx: Transaction, generation: str, names: Sequence[str]) -> Iterator[tuple[str, Entity, str]]:
+    """Yield (name, entity, declaring document)."""
     for part in sliced(names):
         rows = tx.execute(
-            f"SELECT name, family, entity FROM names WHERE generation = ? AND name IN ({marks(len(part))})",  # noqa: S608
+            f"SELECT name, family, entity, document FROM names WHERE generation = ?"  # noqa: S608
+            f" AND name IN ({marks(len(part))})",
             (generation, *part),
         )
-        for name, family, entity in rows:
-            found.setdefault(name, set()).add((family, entity))
-    return found
+        for name, family, entity, document in rows:
+            yield name, (family, entity), document
 
 
 def declared(tx: Transaction, generation: str) -> list[DeclaredName]:

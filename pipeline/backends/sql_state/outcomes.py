@@ -13,6 +13,7 @@ COLUMNS = "id, event, code, reason, document, position, stage, payload, headers,
 
 def announce(tx: Transaction, outcomes: Sequence[Outcome]) -> None:
     """Record outcomes; only a dead letter may still become something else."""
+    outcomes = [outcome for outcome in outcomes if outcome.event]
     tx.executemany(
         """INSERT INTO outcomes (event, document, position, outcome) VALUES (?, ?, ?, ?)
            ON CONFLICT (event) DO UPDATE SET outcome = excluded.outcome
@@ -35,13 +36,19 @@ def get(tx: Transaction, events: Sequence[str]) -> dict[str, OutcomeName]:
     return found
 
 
-def bury(tx: Transaction, letters: Sequence[DeadLetter], generation: str) -> None:
+def bury(tx: Transaction, letters: Sequence[DeadLetter]) -> None:
     """Keep dead letters and announce them."""
+    ended: list[Outcome] = []
     for letter in letters:
-        tx.execute(
+        if letter.stage in ("map", "apply") and _replaced(tx, letter):
+            ended.append(_superseded(letter.event, letter.document, letter.position))
+            continue
+        rows = tx.execute(
             f"""INSERT INTO dead_letters ({COLUMNS}) VALUES ({marks(12)})
                ON CONFLICT (id) DO UPDATE SET attempts = dead_letters.attempts + 1, resolved = 0,
-                   reason = excluded.reason""",  # noqa: S608
+                   reason = excluded.reason,
+                   event = CASE dead_letters.event WHEN '' THEN excluded.event ELSE dead_letters.event END
+               RETURNING event""",  # noqa: S608
             (
                 letter.id,
                 letter.event,
@@ -57,11 +64,31 @@ def bury(tx: Transaction, letters: Sequence[DeadLetter], generation: str) -> Non
                 int(letter.resolved),
             ),
         )
-        if generation and letter.position:
-            manifests.mark_dead(tx, generation, letter.document, letter.position)
-    announce(
-        tx, [Outcome(event=m.event, document=m.document, position=m.position, outcome="dead_letter") for m in letters]
+        ended += [
+            Outcome(event=event, document=letter.document, position=letter.position, outcome="dead_letter")
+            for event in dict.fromkeys((rows[0][0], letter.event))
+        ]
+        if letter.stage in ("map", "apply"):
+            ended += _resolved_below(tx, letter)
+    announce(tx, ended)
+
+
+def _replaced(tx: Transaction, letter: DeadLetter) -> bool:
+    newer = "SELECT 1 FROM records WHERE document = ? AND position > ?"
+    return bool(tx.execute(newer, (letter.document, letter.position)))
+
+
+def _resolved_below(tx: Transaction, letter: DeadLetter) -> list[Outcome]:
+    rows = tx.execute(
+        "UPDATE dead_letters SET resolved = 1 WHERE document = ? AND position < ? AND resolved = 0"
+        " AND stage IN ('map', 'apply') RETURNING event, position",
+        (letter.document, letter.position),
     )
+    return [_superseded(event, letter.document, position) for event, position in rows]
+
+
+def _superseded(event: str, document: str, position: str) -> Outcome:
+    return Outcome(event=event, document=document, position=position, outcome="superseded")
 
 
 def _letter(row: Row) -> DeadLetter:
@@ -110,7 +137,7 @@ def resolve(tx: Transaction, letters: Sequence[str], generation: str) -> None:
         )
         if rows and generation and rows[0][0]:
             document, position, event = rows[0]
-            manifests.clear_dead(tx, generation, document)
+            manifests.mark_relinks(tx, generation, [document])
             records.give_back_origin(tx, document, position, event)
 
 

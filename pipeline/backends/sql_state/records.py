@@ -1,6 +1,7 @@
 """Records and collections: reconciliation by compare-and-set on the source position."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -9,7 +10,16 @@ from pipeline.ports.state import Advance, CollectionState
 from schemas.change_event import split_document_key
 from schemas.record import Record
 
+COLLECTION = "source, collection, positioned, floor, floor_version, floor_at"
 COLUMNS = "document, op, position, version, occurred_at, columns, origins, lane"
+
+
+class Floor(NamedTuple):
+    """What is remembered of the newest truncate of a collection."""
+
+    position: str
+    version: str
+    at: str
 
 
 def _record(row: Row) -> Record:
@@ -29,42 +39,57 @@ def _record(row: Row) -> Record:
 def collection(tx: Transaction, source: str, name: str, positioned: bool) -> CollectionState:
     """Return the row of a collection, made by the first call."""
     tx.execute(
-        "INSERT INTO collections (source, collection, positioned, floor) VALUES (?, ?, ?, '') ON CONFLICT DO NOTHING",
+        "INSERT INTO collections (source, collection, positioned, floor, floor_version, floor_at)"
+        " VALUES (?, ?, ?, '', '', '') ON CONFLICT DO NOTHING",
         (source, name, int(positioned)),
     )
-    rows = tx.execute("SELECT positioned, floor FROM collections WHERE source = ? AND collection = ?", (source, name))
-    return CollectionState(source, name, bool(rows[0][0]), rows[0][1])
+    rows = tx.execute(
+        f"SELECT {COLLECTION} FROM collections WHERE source = ? AND collection = ?",  # noqa: S608
+        (source, name),
+    )
+    return _collection(rows[0])
 
 
 def collections(tx: Transaction) -> list[CollectionState]:
     """Return all rows in order."""
-    rows = tx.execute("SELECT source, collection, positioned, floor FROM collections ORDER BY source, collection")
-    return [CollectionState(s, c, bool(p), f) for s, c, p, f in rows]
+    rows = tx.execute(f"SELECT {COLLECTION} FROM collections ORDER BY source, collection")  # noqa: S608
+    return [_collection(row) for row in rows]
 
 
-def set_floor(tx: Transaction, source: str, name: str, floor: str) -> None:
+def _collection(row: Row) -> CollectionState:
+    source, name, positioned, floor, version, at = row
+    return CollectionState(source, name, bool(positioned), floor, version, at)
+
+
+def set_floor(tx: Transaction, source: str, name: str, floor: str, version: str, at: str) -> None:
     """Raise a floor."""
     tx.execute(
-        "UPDATE collections SET floor = ? WHERE source = ? AND collection = ? AND floor < ?",
-        (floor, source, name, floor),
+        "UPDATE collections SET floor = ?, floor_version = ?, floor_at = ?"
+        " WHERE source = ? AND collection = ? AND floor < ?",
+        (floor, version, at, source, name, floor),
     )
 
 
 def advance(tx: Transaction, offered: Sequence[Record]) -> list[Advance]:
     """Offer records one by one."""
-    floors: dict[tuple[str, str], str] = {}
+    floors: dict[tuple[str, str], Floor] = {}
     return [_offer(tx, record, _floor(tx, record.document, floors)) for record in offered]
 
 
-def _floor(tx: Transaction, document: str, floors: dict[tuple[str, str], str]) -> str:
+def _floor(tx: Transaction, document: str, floors: dict[tuple[str, str], Floor]) -> Floor:
     source, name, _ = split_document_key(document)
     if (source, name) not in floors:
-        rows = tx.execute("SELECT floor FROM collections WHERE source = ? AND collection = ?", (source, name))
-        floors[source, name] = rows[0][0] if rows else ""
+        # Locked, so that a truncate that runs beside this sees these records, or they see its floor.
+        rows = tx.execute(
+            "SELECT floor, floor_version, floor_at FROM collections"  # noqa: S608
+            f" WHERE source = ? AND collection = ?{tx.share_lock}",
+            (source, name),
+        )
+        floors[source, name] = Floor(*rows[0]) if rows else Floor("", "", "")
     return floors[source, name]
 
 
-def _offer(tx: Transaction, record: Record, floor: str) -> Advance:
+def _offer(tx: Transaction, record: Record, floor: Floor) -> Advance:
     # The empty row first, so that there is something to lock where several writers run.
     tx.execute(
         f"INSERT INTO records ({COLUMNS}) VALUES (?, '', '', '', '', ?, '[]', '') ON CONFLICT DO NOTHING",  # noqa: S608
@@ -75,10 +100,8 @@ def _offer(tx: Transaction, record: Record, floor: str) -> Advance:
     origin = record.origins[-1] if record.origins else ""
     if origin and origin in standing.origins:
         return Advance("redelivered", standing)
-    if record.position < floor:
-        if not standing.position:
-            tx.execute("DELETE FROM records WHERE document = ? AND position = ''", (record.document,))
-        return Advance("superseded", record)
+    if record.position < floor.position and standing.position <= floor.position:
+        return Advance("truncated", _truncated(tx, record, standing, floor))
     if record.position <= standing.position:
         return Advance(_lost(tx, record, standing, origin), standing)
     won = msgspec.structs.replace(record, origins=(*standing.origins, *record.origins))
@@ -86,10 +109,31 @@ def _offer(tx: Transaction, record: Record, floor: str) -> Advance:
     return Advance("advanced", won)
 
 
+def _truncated(tx: Transaction, record: Record, standing: Record, floor: Floor) -> Record:
+    """Let a delete at the floor stand; what came late must end as if it had come before the truncate."""
+    if standing.position == floor.position:
+        return standing
+    delete = Record(
+        document=record.document,
+        op="delete",
+        position=floor.position,
+        version=floor.version,
+        occurred_at=floor.at,
+        origins=standing.origins,
+        lane=record.lane,
+    )
+    _write(tx, delete)
+    return delete
+
+
 def _lost(tx: Transaction, record: Record, standing: Record, origin: str) -> str:
     if record.position < standing.position:
         return "superseded"
-    known = tx.execute("SELECT 1 FROM outcomes WHERE event = ? AND outcome = 'applied'", (origin,))
+    known = tx.execute(
+        "SELECT 1 FROM outcomes WHERE event = ? AND outcome = 'applied' UNION ALL"
+        " SELECT 1 FROM dead_letters WHERE event = ? AND position = ? AND stage IN ('map', 'apply')",
+        (origin, origin, record.position),
+    )
     return "redelivered" if known else "duplicate"
 
 
@@ -146,7 +190,7 @@ def give_back_origin(tx: Transaction, document: str, position: str, event: str) 
         f"SELECT origins FROM records WHERE document = ? AND position = ?{tx.row_lock}",  # noqa: S608
         (document, position),
     )
-    if rows and event not in (origins := msgspec.json.decode(rows[0][0])):
+    if event and rows and event not in (origins := msgspec.json.decode(rows[0][0])):
         tx.execute(
             "UPDATE records SET origins = ? WHERE document = ?",
             (msgspec.json.encode([*origins, event]).decode(), document),

@@ -27,9 +27,9 @@ class SqlState:
         """Return all rows."""
         return await self._database.read(records.collections)
 
-    async def set_floor(self, source: str, collection: str, floor: str) -> None:
+    async def set_floor(self, source: str, collection: str, floor: str, version: str, occurred_at: str) -> None:
         """Raise the floor."""
-        await self._database.write(lambda tx: records.set_floor(tx, source, collection, floor))
+        await self._database.write(lambda tx: records.set_floor(tx, source, collection, floor, version, occurred_at))
 
     async def advance(self, offered: Sequence[Record]) -> list[Advance]:
         """Offer records."""
@@ -95,6 +95,10 @@ class SqlState:
         """Replace documents' names."""
         return await self._database.write(lambda tx: names.replace(tx, generation, declared))
 
+    async def changed_names(self, generation: str, declared: Mapping[str, Sequence[DeclaredName]]) -> list[str]:
+        """Return what would change."""
+        return await self._database.read(lambda tx: names.changed(tx, generation, declared))
+
     async def declared_names(self, generation: str) -> list[DeclaredName]:
         """Return distinct names."""
         return await self._database.read(lambda tx: names.declared(tx, generation))
@@ -115,9 +119,9 @@ class SqlState:
         """Return outcomes known."""
         return await self._database.read(lambda tx: outcomes.get(tx, events))
 
-    async def bury(self, letters: Sequence[DeadLetter], generation: str = "") -> None:
+    async def bury(self, letters: Sequence[DeadLetter]) -> None:
         """Keep dead letters."""
-        await self._database.write(lambda tx: outcomes.bury(tx, letters, generation))
+        await self._database.write(lambda tx: outcomes.bury(tx, letters))
 
     async def dead_letters(self, *, after: str = "", limit: int = 100, resolved: bool = False) -> list[DeadLetter]:
         """Return letters."""

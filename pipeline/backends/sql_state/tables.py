@@ -5,14 +5,15 @@ VERSION = 1
 TABLES = (
     """CREATE TABLE IF NOT EXISTS collections (
         source {text} NOT NULL, collection {text} NOT NULL, positioned {int} NOT NULL, floor {text} NOT NULL,
+        floor_version {text} NOT NULL, floor_at {text} NOT NULL,
         PRIMARY KEY (source, collection))""",
     """CREATE TABLE IF NOT EXISTS records (
         document {text} PRIMARY KEY, op {text} NOT NULL, position {text} NOT NULL, version {text} NOT NULL,
         occurred_at {text} NOT NULL, columns {blob} NOT NULL, origins {text} NOT NULL, lane {text} NOT NULL)""",
     """CREATE TABLE IF NOT EXISTS manifests (
         generation {text} NOT NULL, document {text} NOT NULL, position {text} NOT NULL,
-        dead_position {text} NOT NULL, collected {int} NOT NULL, stage {text} NOT NULL, revision {int} NOT NULL,
-        op {text} NOT NULL, body {blob} NOT NULL, PRIMARY KEY (generation, document))""",
+        collected {int} NOT NULL, stage {text} NOT NULL, revision {int} NOT NULL, op {text} NOT NULL,
+        body {blob} NOT NULL, PRIMARY KEY (generation, document))""",
     "CREATE INDEX IF NOT EXISTS manifests_revision ON manifests (generation, revision)",
     """CREATE TABLE IF NOT EXISTS names (
         generation {text} NOT NULL, name {text} NOT NULL, family {text} NOT NULL, entity {text} NOT NULL,

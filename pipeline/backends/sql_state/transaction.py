@@ -12,6 +12,8 @@ class Transaction(Protocol):
 
     row_lock: str
     """What to append to a SELECT so that its rows stay as read: ` FOR UPDATE`, or nothing with one writer."""
+    share_lock: str
+    """The same for rows that many may hold while none may change them: ` FOR SHARE`, or nothing."""
 
     def execute(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
         """Run one statement and return its rows."""

@@ -1,0 +1,63 @@
+"""Shared fixtures, and one rule: what was skipped is said, and with REQUIRE_ALL=1 it is a failure."""
+
+import os
+from collections import Counter
+from collections.abc import Generator, Iterator
+from pathlib import Path
+
+import pytest
+
+from ops.stack import servers
+from ops.stack.errors import StackError
+
+REQUIRE_ALL = os.environ.get("REQUIRE_ALL") == "1"
+SKIPPED: Counter[str] = Counter()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Note each skip, and fail it where nothing may be skipped."""
+    report = yield
+    if report.skipped and not hasattr(report, "wasxfail"):
+        _note(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Do the same for whole modules (importorskip)."""
+    report = yield
+    if report.skipped:
+        _note(report)
+    return report
+
+
+def _note(report: pytest.TestReport | pytest.CollectReport) -> None:
+    reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    reason = reason.removeprefix("Skipped: ")
+    SKIPPED[reason] += 1
+    if REQUIRE_ALL:
+        report.outcome = "failed"
+        report.longrepr = f"{report.nodeid} was skipped, and REQUIRE_ALL=1 forbids that: {reason}"
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say what this machine did not run, and why."""
+    for reason, number in sorted(SKIPPED.items()):
+        terminalreporter.write_line(f"skipped {number} test{'s' if number > 1 else ''}: {reason}")
+
+
+@pytest.fixture(scope="session")
+def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a real PostgreSQL, started once on free ports."""
+    folder: Path = tmp_path_factory.mktemp("postgres")
+    try:
+        endpoint = servers.start(["postgres"], folder)["postgres"]
+    except StackError as error:
+        pytest.skip(f"no PostgreSQL here ({error.what}); next: {error.todo}")
+    yield endpoint.url
+    servers.purge(folder)
