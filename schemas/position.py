@@ -13,7 +13,7 @@ class Position(msgspec.Struct, frozen=True, order=True):
 
     Fields compare from left to right: the epoch of the source (a restored database starts a new
     one), the source's own ordinal (a sequence number, an LSN as integer, or microseconds of
-    `occurred_at` in UTC for a collection without positions), the rank of the operation, and the
+    `occurred_at` in UTC since the year 1 for a collection without positions), the rank of the operation, and the
     first 16 hex digits of the content's hash, so that two events that claim the same position
     still end the same way everywhere.
     """
@@ -24,7 +24,7 @@ class Position(msgspec.Struct, frozen=True, order=True):
     tie: str
 
     def sort_key(self) -> str:
-        """Return a text whose plain byte order is the order of positions (41 characters)."""
+        """Return a text whose plain byte order is the order of positions (46 characters)."""
         return f"{self.epoch:06d}.{self.ordinal:020d}.{self.rank}.{self.tie}"
 
 
