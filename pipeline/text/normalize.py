@@ -77,6 +77,16 @@ def name_key(text: str) -> str:
     (サーバー and サーバ), without spaces next to Japanese and quotes around. Company forms stay, written
     out: `company_core` takes them off. Idempotent; "" when nothing is left; never raises.
     """
+    key = _name_key(text)
+    for _ in range(3):  # taking spaces away may bring a letter and its mark together
+        again = _name_key(key)
+        if again == key:
+            break
+        key = again
+    return key
+
+
+def _name_key(text: str) -> str:
     spaced = _SPACE.sub(" ", fold(text)[0]).strip(_QUOTES)
     return drop_long_vowels(_SPACE_AT_JAPANESE.sub("", spaced)).strip(_QUOTES)
 
