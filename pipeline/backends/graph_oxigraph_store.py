@@ -117,10 +117,10 @@ class FactStore:
     def triples(self) -> list[tuple[str, str, str, str]]:
         """Return all plain triples as (class, subject, predicate, object), ordered; terms in N-Triples form."""
         return sorted(
-            (graph.removeprefix(terms.CLASS_GRAPH_PREFIX), str(quad.subject), str(quad.predicate), str(quad.object))
+            (graph.removeprefix(terms.CLASS_GRAPH_PREFIX), *_n3(quad))
             for graph in self.class_graphs()
             for quad in self._quads(None, None, None, ox.NamedNode(graph))
-            if not str(quad.subject.value).startswith(terms.FACT_PREFIX)
+            if not quad.subject.value.startswith(terms.FACT_PREFIX)
         )
 
     def class_graphs(self) -> list[str]:
@@ -201,6 +201,15 @@ def _term(term: Iri | Typed) -> Any:
     if isinstance(term, Iri):
         return ox.NamedNode(term.value)
     return ox.Literal(term.value, datatype=ox.NamedNode(term.datatype))
+
+
+def read_term(term: Any) -> Iri | Typed:
+    """Return the library's IRI or literal as ours."""
+    return Iri(term.value) if isinstance(term, ox.NamedNode) else Typed(term.value, term.datatype.value)
+
+
+def _n3(quad: Any) -> tuple[str, str, str]:
+    return read_term(quad.subject).n3(), read_term(quad.predicate).n3(), read_term(quad.object).n3()
 
 
 def _quad(quad: QuadTerms) -> ox.Quad:
