@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 
 from api.answering.extract import Scored
-from api.answering.select import Selection
 from api.retrieval.filters import texts
 from api.retrieval.passages import Passage
 from api.retrieval.reader import document_info
@@ -35,10 +34,10 @@ def evidence_of(passages: Sequence[Passage]) -> list[Evidence]:
     ]
 
 
-def claims_of(selection: Selection, evidence: Sequence[Evidence]) -> list[Claim]:
+def claims_of(chosen: Sequence[Scored], evidence: Sequence[Evidence]) -> list[Claim]:
     """Turn the chosen sentences into claims that cite every piece of evidence holding them."""
     claims: dict[str, Claim] = {}
-    for one in selection.chosen:
+    for one in chosen:
         text = one.sentence.text
         if text not in claims:
             spans = _spans(one, text, evidence)

@@ -20,10 +20,25 @@ _COVERAGE, _CUE, _IDENTIFIER, _RETRIEVAL = 0.45, 0.25, 0.1, 0.2
 _CONTEXT = 0.6
 """What a word is worth that stands in the heading above, not in the sentence."""
 _TITLE = 0.3
-_QUESTION = re.compile(r"(?:か|かな)?[?？]$|(?:です|ます|ました|でした|ません|せん)か。?$|[^し]たか。?$|のか。?$")
+_NAME = 0.3
+"""What a word of the thing's name is worth beside a word that is asked of it."""
+_QUESTION = re.compile(
+    r"[?？]$|(?:です|ます|ました|でした|ません|せん|でしょう|の|た)か。?$|教えて|知りたい|いただけ(?:ます|ません)か|お願い(?:します|いたします)"
+)
 _GOOD_LENGTH = range(8, 220)
 _ENOUGH_CUES = 2
-_MOST_SENTENCES = 400
+_MOST_SENTENCES = 600
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """What a sentence is judged by."""
+
+    question: AnalyzedQuestion
+    asked: tuple[str, ...]
+    """The question's words that are no part of a name."""
+    focus: Focus | None
+    record: bool
+    """True when all passages are of the very thing: its name tells nothing then."""
 
 
 class Scored(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,73 +50,70 @@ class Scored(msgspec.Struct, frozen=True, kw_only=True):
     score: float
     coverage: float
     """Share of the question's words, by weight, found in the sentence or above it."""
+    cue: float
+    """How much it looks like an answer to such a question, 0 to 1."""
     named: bool
     """True when an asked identifier stands in the sentence, its heading or its document's title."""
 
 
-class _Query(msgspec.Struct, frozen=True):
-    weights: dict[str, float]
-    identifiers: frozenset[str]
-    focus: Focus | None
-
-
-async def score_sentences(
-    analyzer: Analyzer, question: AnalyzedQuestion, passages: Sequence[Passage], focus: Focus | None
-) -> list[Scored]:
+async def score_sentences(analyzer: Analyzer, wanted: Wanted, passages: Sequence[Passage]) -> list[Scored]:
     """Return all sentences of the passages, best first; ties by place."""
     cut = [(n, sentence) for n, passage in enumerate(passages) for sentence in sentences(passage.text)]
     cut = cut[:_MOST_SENTENCES]
     contexts = ["\n".join(passage.headings) for passage in passages]
     titles = [passage.candidate.manifest.title for passage in passages]
-    analyses = await analyzer.tokens([sentence.text for _, sentence in cut] + contexts + titles)
-    return await asyncio.to_thread(_score, question, passages, focus, cut, analyses)
+    texts = [sentence.text for _, sentence in cut] + contexts + titles
+    distinct = list(dict.fromkeys(texts))
+    known = dict(zip(distinct, await analyzer.tokens(distinct), strict=True))
+    return await asyncio.to_thread(_score, wanted, passages, cut, [known[text] for text in texts])
 
 
 def _score(
-    question: AnalyzedQuestion,
-    passages: Sequence[Passage],
-    focus: Focus | None,
-    cut: Sequence[tuple[int, Sentence]],
-    analyses: Sequence[Analysis],
+    wanted: Wanted, passages: Sequence[Passage], cut: Sequence[tuple[int, Sentence]], analyses: Sequence[Analysis]
 ) -> list[Scored]:
     own, above = analyses[: len(cut)], analyses[len(cut) :]
     contexts, titles = above[: len(passages)], above[len(passages) :]
-    query = _Query(_weights(question, own), frozenset(question.identifiers), focus)
+    weights = _weights(wanted, own)
     scored = [
-        _score_one(query, n, passages[n], sentence, analysis, contexts[n], titles[n])
+        _score_one(wanted, weights, n, passages[n], sentence, (analysis, contexts[n], titles[n]))
         for (n, sentence), analysis in zip(cut, own, strict=True)
     ]
     return sorted(scored, key=lambda s: (-s.score, s.passage, s.sentence.start))
 
 
-def _weights(question: AnalyzedQuestion, analyses: Sequence[Analysis]) -> dict[str, float]:
-    """Weigh each word of the question by how rare it is among the sentences."""
+def _weights(wanted: Wanted, analyses: Sequence[Analysis]) -> dict[str, float]:
+    """Weigh each word of the question by how rare it is among the sentences, and names lower."""
     seen = Counter(term for analysis in analyses for term in set(analysis.terms))
     total = len(analyses) + 1
-    return {term: math.log(1 + total / (1 + seen[term])) for term in dict.fromkeys(question.analysis.terms)}
+    name = 1.0 if not wanted.asked else 0.0 if wanted.record else _NAME
+    return {
+        term: math.log(1 + total / (1 + seen[term])) * (1.0 if term in wanted.asked else name)
+        for term in dict.fromkeys(wanted.question.analysis.terms)
+    }
 
 
 def _score_one(
-    query: _Query,
+    wanted: Wanted,
+    weights: dict[str, float],
     place: int,
     passage: Passage,
     sentence: Sentence,
-    own: Analysis,
-    context: Analysis,
-    title: Analysis,
+    analyses: tuple[Analysis, Analysis, Analysis],
 ) -> Scored:
-    coverage = _coverage(query.weights, set(own.terms), set(context.terms), set(title.terms))
-    held = query.identifiers & {*own.identifiers, *own.terms}
-    around = query.identifiers & {*context.terms, *title.terms, *context.identifiers, *title.identifiers}
-    cue = _cue(query.focus, sentence.text)
-    identifier = 1.0 if held else 0.5 if around else 0.0
+    own, *around = ({*analysis.terms, *analysis.identifiers} for analysis in analyses)
+    identifiers = set(wanted.question.identifiers)
+    coverage = _coverage(weights, own, *around)
+    cue = _cue(wanted.focus, sentence.text)
+    held, above = bool(identifiers & own), bool(identifiers & set().union(*around))
+    identifier = 0.0 if wanted.record else 1.0 if held else 0.5 if above else 0.0
     score = _COVERAGE * coverage + _CUE * cue + _IDENTIFIER * identifier + _RETRIEVAL * min(1.0, passage.score)
     return Scored(
         passage=place,
         sentence=sentence,
         score=round(score * _form(sentence.text), 6),
         coverage=coverage,
-        named=bool(held or around),
+        cue=cue,
+        named=held or above,
     )
 
 
@@ -115,7 +127,7 @@ def _coverage(weights: dict[str, float], own: set[str], context: set[str], title
 
 
 def _cue(focus: Focus | None, text: str) -> float:
-    """Say how much a sentence looks like an answer to such a question, 0 to 1."""
+    """Count words that answers to such questions have."""
     return min(_ENOUGH_CUES, focus.answer.count(fold(text)[0])) / _ENOUGH_CUES if focus else 0.0
 
 

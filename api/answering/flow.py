@@ -6,17 +6,20 @@ from typing import Any
 
 import msgspec
 
+from api.answering.asked import asked_words
 from api.answering.compose import answer_of, claims_of, evidence_of, field_claims
-from api.answering.extract import score_sentences
+from api.answering.extract import Wanted, score_sentences
 from api.answering.fields import field_labels, labels_by_document
 from api.answering.gather import Gathered, Gatherer
 from api.answering.recheck import stale, without
 from api.answering.select import select
+from api.answering.show import show
 from api.answering.sources import Ask
 from api.retrieval.access import Asker
 from api.retrieval.entities import link_entities
 from api.retrieval.filters import compile_filters
 from api.retrieval.names import Names
+from api.retrieval.passages import Passage
 from api.retrieval.question import analyze_question
 from api.retrieval.reader import Reader, open_reader
 from api.routing.rules import Decision, decide
@@ -38,6 +41,7 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
     """An answer and what it stands on, before freshness and timings are added."""
 
     gathered: Gathered
+    shown: list[Passage]
     evidence: list[Evidence]
     answer: Answer
 
@@ -85,9 +89,9 @@ class Flow:
     async def _answer(self, ask: Ask, decision: Decision, clock: "_Clock") -> Answered:
         """Answer; when evidence changed meanwhile, once more; what changes even then is dropped."""
         done = await self._once(ask, decision, clock)
-        if await stale(ask.reader, done.gathered.passages, ask.where):
+        if await stale(ask.reader, done.shown, ask.where):
             done = await self._once(ask, decision, clock)
-        while changed := await stale(ask.reader, done.gathered.passages, ask.where):
+        while changed := await stale(ask.reader, done.shown, ask.where):
             done.gathered.passages = without(done.gathered.passages, changed)
             done.gathered.warnings.append(f"{len(changed)} documents changed while answering and were left out")
             done = await self._extract(ask, decision, done.gathered)
@@ -102,14 +106,19 @@ class Flow:
 
     async def _extract(self, ask: Ask, decision: Decision, gathered: Gathered) -> Answered:
         """Choose the sentences that answer, and cite them."""
-        passages, evidence = gathered.passages, evidence_of(gathered.passages)
-        scored = await score_sentences(self._runtime.analyzer, ask.question, passages, decision.focus)
-        selection = select(scored, passages, ask.question, gathered.strategy)
-        claims = claims_of(selection, evidence)
-        if gathered.strategy in ("db", "all"):
+        strategy, question = gathered.strategy, ask.question
+        asked = tuple(asked_words(question, ask.entities))
+        wanted = Wanted(question=question, asked=asked, focus=decision.focus, record=strategy == "db")
+        scored = await score_sentences(self._runtime.analyzer, wanted, gathered.passages)
+        shown = show(gathered.passages, scored, ask.top_k, one_each=strategy in ("graph", "all"))
+        evidence = evidence_of(shown.passages)
+        linked = any(entity.ref.key in question.identifiers for entity in ask.entities)
+        claims = claims_of(select(shown.scored, shown.passages, wanted, strategy, linked=linked), evidence)
+        if strategy in ("db", "all"):
             labels = labels_by_document(self._runtime.mappings, {piece.document.key for piece in evidence})
-            claims = field_claims(ask.question.text, evidence, labels) or claims
-        return Answered(gathered=gathered, evidence=evidence, answer=answer_of(ask.question.text, claims, evidence))
+            claims = field_claims(question.text, evidence, labels) or claims
+        answer = answer_of(question.text, claims, evidence)
+        return Answered(gathered=gathered, shown=shown.passages, evidence=evidence, answer=answer)
 
 
 class _Clock:

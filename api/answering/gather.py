@@ -6,10 +6,9 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
-from api.answering.sources import Ask, ask_chunks, ask_graph, ask_records
-from api.retrieval.entities import LinkedEntity
+from api.answering.asked import asked_words
+from api.answering.sources import Ask, ask_chunks, ask_graph, ask_records, order
 from api.retrieval.passages import Passage
-from api.retrieval.question import AnalyzedQuestion
 from api.routing.rules import Decision
 from pipeline.errors import BackendUnavailable, QueryTimeout
 from pipeline.text.normalize import fold
@@ -51,9 +50,7 @@ class Gatherer:
         if strategy in ("db", "graph") and self._steps[-1].outcome != "ok":
             self._warnings.append(f"the source {strategy} was {self._steps[-1].outcome}; the texts answer instead")
             passages, strategy = _merged(passages, found), "vector"
-        return Gathered(
-            strategy=strategy, passages=passages[: self._ask.top_k], steps=self._steps, warnings=self._warnings
-        )
+        return Gathered(strategy=strategy, passages=passages, steps=self._steps, warnings=self._warnings)
 
     async def _run(self, source: str, work: Awaitable[list[Passage]], weak: Judge | None = None) -> list[Passage]:
         """Run one source; note how it went."""
@@ -83,13 +80,6 @@ class Gatherer:
         return sum(word in held for word in asked) / len(asked) < _WEAK_RECORD
 
 
-def asked_words(question: AnalyzedQuestion, entities: Sequence[LinkedEntity]) -> list[str]:
-    """Return the question's words that are no part of a name it holds."""
-    names = [fold(text)[0] for entity in entities for text in (entity.ref.key, entity.ref.surface, entity.label)]
-    words = dict.fromkeys(question.analysis.terms)
-    return [word for word in words if word not in question.identifiers and not any(word in name for name in names)]
-
-
 def _no_paths(passages: Sequence[Passage]) -> bool:
     """Say whether the graph led nowhere."""
     return not any(passage.path for passage in passages)
@@ -111,4 +101,4 @@ def _merged(first: Sequence[Passage], second: Sequence[Passage]) -> list[Passage
             kind="record" if "record" in (known.kind, passage.kind) else "chunk",
             fields=known.fields or passage.fields,
         )
-    return sorted(by_chunk.values(), key=lambda p: (-p.score, p.document, p.candidate.ref.start))
+    return sorted(by_chunk.values(), key=order)

@@ -2,55 +2,42 @@
 
 from collections.abc import Sequence
 
-import msgspec
-
-from api.answering.extract import Scored
+from api.answering.extract import Scored, Wanted
+from api.answering.sources import is_far
 from api.retrieval.passages import Passage
-from api.retrieval.question import AnalyzedQuestion
 
 MAX_CLAIMS = 8
 _FEW = 3
 _RELATIVE = {"db": 0.85, "vector": 0.75}
-_RELATIVE_GRAPH = 0.4
+_RELATIVE_GRAPH = 0.45
 _LEAST_COVERAGE = 0.3
 _GRAPH_PLACES = 2
 _PER_RECORD = 2
 
 
-class Selection(msgspec.Struct, frozen=True):
-    """The sentences chosen, in the order of the answer; empty when the evidence is too weak."""
-
-    chosen: list[Scored]
-    reason: str = ""
-
-
 def select(
-    scored: Sequence[Scored], passages: Sequence[Passage], question: AnalyzedQuestion, strategy: str
-) -> Selection:
-    """Choose the best sentence of each document, as many as the kind of question asks for."""
-    if not scored:
-        return Selection([], "no passage was found")
-    if question.identifiers and not any(_about(one, passages, question) for one in scored):
-        return Selection([], "no passage tells of " + "、".join(question.identifiers))
-    if max(one.coverage for one in scored) < _LEAST_COVERAGE:
-        return Selection([], "no sentence holds enough of the question's words")
+    scored: Sequence[Scored], passages: Sequence[Passage], wanted: Wanted, strategy: str, *, linked: bool
+) -> list[Scored]:
+    """Choose the sentences of the answer, in its order; none when the evidence is too weak.
+
+    `linked` says whether an asked identifier is a known entity: only then does a path count as being about it.
+    """
+    about = [one for one in scored if _is_about(one, passages[one.passage], wanted, linked)]
+    if not about or max(one.coverage for one in about) < _LEAST_COVERAGE:
+        return []
     if strategy == "db":
-        return Selection(_of_record(scored, passages))
-    best = _best_per_document(scored, passages)
+        return _of_record(about, passages)
+    best = _best_per_document(about, passages)
     least = best[0].score * _RELATIVE.get(strategy, _RELATIVE_GRAPH)
-    good = [one for one in best if one.score >= least and _relevant(one, passages, question)]
-    if strategy == "vector":
-        return Selection(good[:_FEW])
-    return Selection(_with_graph(good, best, passages))
+    good = [one for one in best if one.score >= least]
+    return good[:_FEW] if strategy == "vector" else _with_graph(good, best, passages)
 
 
-def _about(one: Scored, passages: Sequence[Passage], question: AnalyzedQuestion) -> bool:
-    """Say whether the sentence, its document, or its path has to do with what was named."""
-    return one.named or passages[one.passage].candidate.exact > 0 or bool(passages[one.passage].path)
-
-
-def _relevant(one: Scored, passages: Sequence[Passage], question: AnalyzedQuestion) -> bool:
-    return not question.identifiers or _about(one, passages, question)
+def _is_about(one: Scored, passage: Passage, wanted: Wanted, linked: bool) -> bool:
+    """Say whether the sentence, its document, or its path has to do with the identifier that was asked about."""
+    if not wanted.question.identifiers:
+        return True
+    return one.named or passage.candidate.exact > 0 or (linked and bool(passage.path))
 
 
 def _best_per_document(scored: Sequence[Scored], passages: Sequence[Passage]) -> list[Scored]:
@@ -70,8 +57,8 @@ def _of_record(scored: Sequence[Scored], passages: Sequence[Passage]) -> list[Sc
 
 def _with_graph(good: list[Scored], best: list[Scored], passages: Sequence[Passage]) -> list[Scored]:
     """Keep places for documents that only the graph led to: what applies to the thing, not what names it."""
-    led = [one for one in best if passages[one.passage].sources == ("graph",)]
-    led.sort(key=lambda one: (-passages[one.passage].score, one.passage))
-    places = led[:_GRAPH_PLACES]
-    direct = [one for one in good if one not in places]
+    far = [one for one in best if is_far(passages[one.passage])]
+    far.sort(key=lambda one: (-passages[one.passage].strength, -one.score, one.passage))
+    places = far[:_GRAPH_PLACES]
+    direct = [one for one in good if not is_far(passages[one.passage])]
     return direct[: MAX_CLAIMS - len(places)] + places

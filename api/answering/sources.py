@@ -1,6 +1,5 @@
 """The three sources of evidence: chunks, graph, records."""
 
-import math
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -16,19 +15,17 @@ from api.routing.words import RoutingWords
 from pipeline.text.normalize import name_key
 from schemas.change_event import split_document_key
 from schemas.knowledge import DESCRIBES, DocumentRef, EntityRef, Node
-from schemas.query import PathStep
 
 HOPS = 3
 _START_DOCUMENTS = 3
 _DOCUMENT_START = 0.5
-_GRAPH_DOCUMENTS = 40
+_GRAPH_DOCUMENTS = 24
+CHUNKS_SHOWN = 3
 _RECORDS = 5
-_RECORD_CHUNKS = 3
 _RECORD_FACTS = 500
 _PATH_SHARE = 0.45
 _UNSEEN = 0.5
-_GRAPH_SLOTS = 0.3
-_STRONG_PATH = 0.3
+_STRONG_PATH = 0.5
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,16 +48,18 @@ async def ask_chunks(ask: Ask) -> list[Passage]:
 
 
 async def ask_graph(ask: Ask, found: Sequence[Passage]) -> list[Passage]:
-    """Walk from the question's entities and the best documents; rank what is reached with what was found."""
+    """Walk from the question's entities and the best documents; weigh what is reached with what was found.
+
+    Up to three chunks of each document come back: the answer's sentences decide which one is shown.
+    """
     walk = await expand(ask.reader, _starts(ask, found), ask.words, HOPS)
-    seen = {passage.document for passage in found}
     strongest = sorted(walk.documents, key=lambda key: (-walk.documents[key].score, key))[:_GRAPH_DOCUMENTS]
-    unseen = [key for key in strongest if key not in seen]
-    reached = await read_passages(
-        ask.reader, await best_chunks(ask.reader, ask.question, ask.where, unseen, 1), "graph"
-    )
-    known = [_with_path(passage, walk, ask.words, 1.0) for passage in found]
-    return _ranked(known, [_with_path(passage, walk, ask.words, _UNSEEN) for passage in reached], ask.top_k)
+    candidates = await best_chunks(ask.reader, ask.question, ask.where, strongest, CHUNKS_SHOWN)
+    known = {passage.candidate.id: passage for passage in found}
+    reached = await read_passages(ask.reader, [c for c in candidates if c.id not in known], "graph")
+    passages = [_with_path(passage, walk, ask.words, 1.0) for passage in found]
+    passages += [_with_path(passage, walk, ask.words, _UNSEEN) for passage in reached]
+    return sorted(passages, key=order)
 
 
 def _starts(ask: Ask, found: Sequence[Passage]) -> dict[Node, float]:
@@ -73,29 +72,24 @@ def _starts(ask: Ask, found: Sequence[Passage]) -> dict[Node, float]:
 def _with_path(passage: Passage, walk: Walk, words: RoutingWords, share: float) -> Passage:
     """Weigh the passage by its own score and by its path's strength."""
     reached = walk.documents.get(passage.document)
-    strength = reached.score if reached else 0.0
-    score = (1 - _PATH_SHARE) * passage.score * share + _PATH_SHARE * strength
-    path: tuple[PathStep, ...] = tuple(walk.path(passage.document, words.labels)) if reached else ()
-    sources = tuple(dict.fromkeys((*passage.sources, "graph"))) if reached else passage.sources
-    return msgspec.structs.replace(passage, score=round(score, 6), path=path, sources=sources)
+    if reached is None:
+        return msgspec.structs.replace(passage, score=round((1 - _PATH_SHARE) * passage.score, 6))
+    return msgspec.structs.replace(
+        passage,
+        score=round((1 - _PATH_SHARE) * passage.score * share + _PATH_SHARE * reached.score, 6),
+        path=tuple(walk.path(passage.document, words.labels)),
+        strength=round(reached.score, 6),
+        sources=tuple(dict.fromkeys((*passage.sources, "graph"))),
+    )
 
 
-def _ranked(known: list[Passage], reached: list[Passage], top_k: int) -> list[Passage]:
-    """Order all by score, but keep places for documents that only a strong path leads to."""
-    known.sort(key=_order)
-    reached.sort(key=_order)
-    kept = [passage for passage in reached if passage.path and _path_strength(passage) >= _STRONG_PATH]
-    places = min(len(kept), math.ceil(top_k * _GRAPH_SLOTS))
-    chosen = known[: top_k - places] + reached[:places]
-    rest = sorted(known[top_k - places :] + reached[places:], key=_order)
-    return sorted([*chosen, *rest[: top_k - len(chosen)]], key=_order)
+def is_far(passage: Passage) -> bool:
+    """Say whether only other things lead from what was asked about to this document, which need not name it."""
+    return len(passage.path) > 1 and passage.candidate.exact == 0 and passage.strength >= _STRONG_PATH
 
 
-def _path_strength(passage: Passage) -> float:
-    return passage.score / _PATH_SHARE
-
-
-def _order(passage: Passage) -> tuple[float, str, int]:
+def order(passage: Passage) -> tuple[float, str, int]:
+    """Sort passages best first, ties by place."""
     return -passage.score, passage.document, passage.candidate.ref.start
 
 
@@ -105,7 +99,7 @@ async def ask_records(ask: Ask, found: Sequence[Passage]) -> list[Passage]:
     named = {name_key(identifier) for identifier in ask.question.identifiers}
     own = [p.document for p in found if name_key(split_document_key(p.document)[2]) in named]
     documents = list(dict.fromkeys([*own, *described]))[:_RECORDS]
-    candidates = await best_chunks(ask.reader, ask.question, ask.where, documents, _RECORD_CHUNKS)
+    candidates = await best_chunks(ask.reader, ask.question, ask.where, documents, CHUNKS_SHOWN)
     passages = await read_passages(ask.reader, candidates, "db")
     return [
         msgspec.structs.replace(

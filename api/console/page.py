@@ -4,6 +4,7 @@ from importlib.resources import files
 
 from litestar import Response, get
 from litestar.handlers import HTTPRouteHandler
+from litestar.params import FromPath
 
 _CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
@@ -30,7 +31,7 @@ def style() -> Response[bytes]:
 
 
 @get("/console/{name:str}", include_in_schema=False, sync_to_thread=False)
-def script(name: str) -> Response[bytes]:
+def script(name: FromPath[str]) -> Response[bytes]:
     """Serve one of the page's scripts."""
     return _serve(name if name in SCRIPTS else "console.js", "text/javascript")
 

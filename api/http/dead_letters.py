@@ -7,7 +7,7 @@ import msgspec
 from litestar import Response, get, post
 from litestar.exceptions import NotFoundException
 from litestar.handlers import HTTPRouteHandler
-from litestar.params import Parameter
+from litestar.params import FromPath, FromQuery, QueryParameter
 
 from api.http.asker import operator_only
 from api.http.given import Given
@@ -46,9 +46,9 @@ class LetterList(msgspec.Struct, frozen=True, kw_only=True):
 async def letters(
     asker: Given[Asker],
     runtime: Given[Runtime],
-    after: str = "",
-    limit: Annotated[int, Parameter(ge=1, le=200)] = 50,
-    resolved: bool = False,
+    after: FromQuery[str] = "",
+    limit: Annotated[int, QueryParameter(ge=1, le=200)] = 50,
+    resolved: FromQuery[bool] = False,
 ) -> LetterList:
     """List letters without their payloads."""
     operator_only(asker)
@@ -58,7 +58,7 @@ async def letters(
 
 
 @get("/v1/dead-letters/{letter:str}", tags=["operations"], summary="One dead letter with its payload")
-async def letter(letter: str, asker: Given[Asker], runtime: Given[Runtime]) -> LetterView:
+async def letter(letter: FromPath[str], asker: Given[Asker], runtime: Given[Runtime]) -> LetterView:
     """Return one."""
     operator_only(asker)
     found = await runtime.state.dead_letter(letter)
@@ -68,7 +68,7 @@ async def letter(letter: str, asker: Given[Asker], runtime: Given[Runtime]) -> L
 
 
 @post("/v1/dead-letters/{letter:str}/retry", status_code=202, tags=["operations"], summary="Try a dead letter again")
-async def retry(letter: str, asker: Given[Asker], runtime: Given[Runtime]) -> Response[dict[str, Any]]:
+async def retry(letter: FromPath[str], asker: Given[Asker], runtime: Given[Runtime]) -> Response[dict[str, Any]]:
     """Queue it again."""
     operator_only(asker)
     if await runtime.state.dead_letter(letter) is None:

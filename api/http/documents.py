@@ -6,7 +6,7 @@ import msgspec
 from litestar import get
 from litestar.exceptions import NotFoundException
 from litestar.handlers import HTTPRouteHandler
-from litestar.params import Parameter
+from litestar.params import FromPath, FromQuery, QueryParameter
 
 from api.http.given import Given
 from api.http.later import NotYet
@@ -27,12 +27,12 @@ class DocumentList(msgspec.Struct, frozen=True, kw_only=True):
 
 @get("/v1/documents/{source:str}/{collection:str}/{key:path}", tags=["documents"], summary="One document")
 async def document(
-    source: str,
-    collection: str,
-    key: str,
+    source: FromPath[str],
+    collection: FromPath[str],
+    key: FromPath[str],
     asker: Given[Asker],
     runtime: Given[Runtime],
-    as_of: str | None = None,
+    as_of: FromQuery[str | None] = None,
 ) -> DocumentView:
     """Return record, fields, chunks, facts, version and ACL; 404 also when the asker may not read it."""
     if as_of is not None:
@@ -49,10 +49,10 @@ async def document(
 async def documents(
     asker: Given[Asker],
     runtime: Given[Runtime],
-    source: str = "",
-    collection: str = "",
-    after: str = "",
-    limit: Annotated[int, Parameter(ge=1, le=200)] = 50,
+    source: FromQuery[str] = "",
+    collection: FromQuery[str] = "",
+    after: FromQuery[str] = "",
+    limit: Annotated[int, QueryParameter(ge=1, le=200)] = 50,
 ) -> DocumentList:
     """List what the asker may read."""
     found: list[DocumentInfo] = []

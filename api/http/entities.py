@@ -6,7 +6,7 @@ import msgspec
 from litestar import get
 from litestar.exceptions import NotFoundException
 from litestar.handlers import HTTPRouteHandler
-from litestar.params import Parameter
+from litestar.params import FromPath, FromQuery, QueryParameter
 
 from api.http.given import Given
 from api.retrieval.access import Asker
@@ -33,8 +33,8 @@ class EntityList(msgspec.Struct, frozen=True, kw_only=True):
 async def entities(
     asker: Given[Asker],
     runtime: Given[Runtime],
-    q: Annotated[str, Parameter(max_length=200)],
-    limit: Annotated[int, Parameter(ge=1, le=100)] = 20,
+    q: Annotated[str, QueryParameter(max_length=200)],
+    limit: Annotated[int, QueryParameter(ge=1, le=100)] = 20,
 ) -> EntityList:
     """Return entities whose label or alias holds `q`, the shortest name first."""
     if not q.strip():
@@ -44,7 +44,7 @@ async def entities(
 
 
 @get("/v1/entities/{entity:path}", tags=["graph"], summary="One entity")
-async def entity(entity: str, asker: Given[Asker], runtime: Given[Runtime]) -> EntityView:
+async def entity(entity: FromPath[str], asker: Given[Asker], runtime: Given[Runtime]) -> EntityView:
     """Return names, types, relations and documents; the id is `family:key`, as other answers give it."""
     ref = parse_entity_id(entity.removeprefix("/"))
     async with open_reader(runtime, asker) as reader:
@@ -59,9 +59,9 @@ async def graph(
     asker: Given[Asker],
     runtime: Given[Runtime],
     names: Given[Names],
-    entity: Annotated[str, Parameter(max_length=500)],
-    hops: Annotated[int, Parameter(ge=1, le=3)] = 1,
-    relations: str = "",
+    entity: Annotated[str, QueryParameter(max_length=500)],
+    hops: Annotated[int, QueryParameter(ge=1, le=3)] = 1,
+    relations: FromQuery[str] = "",
 ) -> Neighbourhood:
     """Return nodes and edges; `entity` is an id, a name, or `document:<key>`; `relations` is comma separated."""
     wanted = frozenset(name.strip() for name in relations.split(",") if name.strip())

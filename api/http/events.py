@@ -6,7 +6,7 @@ import msgspec
 from litestar import Request, Response, post
 from litestar.handlers import HTTPRouteHandler
 from litestar.openapi.spec import Example
-from litestar.params import Parameter
+from litestar.params import FromQuery, QueryParameter
 
 from api.http.durations import seconds_of
 from api.http.event_bodies import EventBody, split_body
@@ -51,9 +51,11 @@ async def post_events(
     runtime: Given[Runtime],
     options: Given[ApiOptions],
     metrics: Given[Metrics],
-    wait: Literal["applied"] | None = None,
-    timeout: Annotated[str, Parameter(description="How long `wait` may take", examples=[Example(value="10s")])] = "10s",
-    lane: Lane = "live",
+    wait: FromQuery[Literal["applied"] | None] = None,
+    timeout: Annotated[
+        str, QueryParameter(description="How long `wait` may take", examples=[Example(value="10s")])
+    ] = "10s",
+    lane: FromQuery[Lane] = "live",
 ) -> Response[Any]:
     """Take events; the good ones of a batch are kept when others are bad."""
     limit = seconds_of(timeout, "/timeout", options.max_wait_s)

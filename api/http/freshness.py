@@ -3,6 +3,7 @@
 import msgspec
 from litestar import get
 from litestar.handlers import HTTPRouteHandler
+from litestar.params import FromQuery
 
 from api.http.given import Given
 from api.http.waiting import read_token
@@ -28,7 +29,9 @@ class FreshnessResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @get("/v1/freshness", tags=["operations"], summary="Watermarks and tokens")
-async def freshness(asker: Given[Asker], runtime: Given[Runtime], token: str | None = None) -> FreshnessResponse:
+async def freshness(
+    asker: Given[Asker], runtime: Given[Runtime], token: FromQuery[str | None] = None
+) -> FreshnessResponse:
     """Answer at once; `min_freshness` of a question is what waits."""
     marks = await runtime.watermarks()
     return FreshnessResponse(watermarks=marks, token=await _state(runtime, token) if token is not None else None)

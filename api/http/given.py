@@ -1,8 +1,9 @@
-"""What handlers are given: dependencies that Litestar need not validate, because they are our own objects."""
+"""What handlers are given: our own objects, which Litestar need not validate."""
 
-from typing import Annotated, TypeVar
+from typing import TypeVar
 
-from litestar.params import Dependency
+from litestar.di import NamedDependency
+from litestar.params import SkipValidation
 
 T = TypeVar("T")
-Given = Annotated[T, Dependency(skip_validation=True)]
+Given = NamedDependency[SkipValidation[T]]

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from litestar import Request, post
 from litestar.handlers import HTTPRouteHandler
+from litestar.params import JSONBody
 from litestar.response import ServerSentEvent, ServerSentEventMessage
 
 from api.answering.flow import Flow
@@ -56,7 +57,7 @@ def refuse_later(data: QueryRequest) -> None:
     summary="Ask a question",
 )
 async def query(
-    data: QueryRequest,
+    data: JSONBody[QueryRequest],
     asker: Given[Asker],
     runtime: Given[Runtime],
     flow: Given[Flow],
@@ -85,7 +86,7 @@ async def query(
 )
 async def query_stream(
     request: Request[Any, Any, Any],
-    data: QueryRequest,
+    data: JSONBody[QueryRequest],
     asker: Given[Asker],
     runtime: Given[Runtime],
     flow: Given[Flow],

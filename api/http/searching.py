@@ -6,6 +6,7 @@ from typing import Any
 
 from litestar import post
 from litestar.handlers import HTTPRouteHandler
+from litestar.params import JSONBody
 
 from api.http.body import StrictBody, json_only
 from api.http.given import Given
@@ -33,7 +34,7 @@ from schemas.query import HitParts, SearchHit, SearchRequest, SearchResponse
     summary="Search the texts",
 )
 async def search_texts(
-    data: SearchRequest, asker: Given[Asker], runtime: Given[Runtime], options: Given[ApiOptions]
+    data: JSONBody[SearchRequest], asker: Given[Asker], runtime: Given[Runtime], options: Given[ApiOptions]
 ) -> SearchResponse:
     """Return chunks, best first."""
     where = compile_filters(data.filters)

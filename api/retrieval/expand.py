@@ -111,7 +111,8 @@ def _advance(best: dict[NodeKey, Reached], moves: Sequence[Reached]) -> list[Rea
     improved: dict[NodeKey, Reached] = {}
     for move in sorted(moves, key=lambda m: (-m.score, [edge.fact.iri for edge in m.edges])):
         key = node_key(move.node)
-        if key not in best or (move.score > best[key].score and best[key].edges):
+        named = key in best and not best[key].edges and not isinstance(move.node, DocumentRef)
+        if not named and (key not in best or move.score > best[key].score):
             best[key] = improved[key] = move
     return list(improved.values())[:FRONTIER]
 

@@ -24,6 +24,8 @@ class Passage(msgspec.Struct, frozen=True, kw_only=True):
     sources: tuple[str, ...]
     kind: Literal["chunk", "record"] = "chunk"
     path: tuple[PathStep, ...] = ()
+    strength: float = 0.0
+    """Of the path, 0 to 1."""
     fields: dict[str, Any] | None = None
 
     @property

@@ -1,0 +1,46 @@
+"""Which passages are shown as evidence: per document the one that answers best, and room for what the graph led to."""
+
+import math
+from collections.abc import Sequence
+
+import msgspec
+
+from api.answering.extract import Scored
+from api.answering.sources import is_far, order
+from api.retrieval.passages import Passage
+
+_FAR_SHARE = 0.2
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """The evidence, and the scored sentences that stand in it."""
+
+    passages: list[Passage]
+    scored: list[Scored]
+
+
+def show(passages: Sequence[Passage], scored: Sequence[Scored], top_k: int, *, one_each: bool) -> Shown:
+    """Choose at most `top_k` passages, best first; with `one_each` a single one of each document."""
+    kept = _best_of_each(passages, scored) if one_each else list(range(len(passages)))
+    chosen = _with_far(passages, kept, top_k)
+    places = {old: new for new, old in enumerate(chosen)}
+    inside = [msgspec.structs.replace(one, passage=places[one.passage]) for one in scored if one.passage in places]
+    return Shown([passages[n] for n in chosen], inside)
+
+
+def _best_of_each(passages: Sequence[Passage], scored: Sequence[Scored]) -> list[int]:
+    """Return for each document the passage with its best sentence, else its best passage."""
+    best: dict[str, int] = {}
+    for one in scored:
+        best.setdefault(passages[one.passage].document, one.passage)
+    for n in sorted(range(len(passages)), key=lambda n: order(passages[n])):
+        best.setdefault(passages[n].document, n)
+    return list(best.values())
+
+
+def _with_far(passages: Sequence[Passage], kept: Sequence[int], top_k: int) -> list[int]:
+    """Order by score, but keep places for documents that only a strong path of several edges leads to."""
+    ordered = sorted(kept, key=lambda n: order(passages[n]))
+    far = [n for n in ordered if is_far(passages[n])][: math.ceil(top_k * _FAR_SHARE)]
+    near = [n for n in ordered if n not in far][: top_k - len(far)]
+    return sorted([*far, *near], key=lambda n: order(passages[n]))
