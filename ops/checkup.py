@@ -14,7 +14,6 @@ from ops.connection import Connection, connect
 from pipeline.data_folder import holder_of
 from pipeline.errors import InvalidConfiguration, ShinsenError
 from pipeline.settings import Settings
-from pipeline.wiring import Configuration, open_models
 
 PYTHON_AT_LEAST = (3, 11)
 LITTLE_SPACE = 1 << 30
@@ -100,6 +99,8 @@ def port(settings: Settings) -> Finding:
 
 def mappings(settings: Settings) -> Finding:
     """Mappings, ontology, patterns: read and checked as at a start."""
+    from pipeline.wiring import Configuration  # imports the whole runtime: not for every command
+
     try:
         configuration = Configuration(settings)
     except InvalidConfiguration as error:
@@ -110,6 +111,8 @@ def mappings(settings: Settings) -> Finding:
 
 async def loading(settings: Settings) -> Finding:
     """Run each model once."""
+    from pipeline.wiring import Configuration, open_models
+
     try:
         configuration = Configuration(settings)
         async with open_models(settings, configuration.identifiers) as (analyzer, embedder):
@@ -161,6 +164,8 @@ async def _whole(connection: Connection, found: str) -> Finding:
 
 def _built_with(status: dict[str, Any], settings: Settings) -> Finding:
     """Compare what the live generation was built with against the configuration of now."""
+    from pipeline.wiring import Configuration
+
     built = next(g["versions"] for g in status["generations"] if g["name"] == status["generation"])
     now = status["models"] | {"mappings": Configuration(settings).mappings.fingerprint}
     other = [name for name in ("mappings", "analyzer", "embedder") if (built.get(name) or None) != (now[name] or None)]

@@ -9,7 +9,6 @@ from urllib.parse import urlsplit
 import httpx
 import msgspec
 
-from ops.in_process import in_process
 from ops.profile import read_settings
 from pipeline.data_folder import holder_of
 from pipeline.errors import ShinsenError
@@ -96,6 +95,9 @@ async def connect(
             f"there is no data in {settings.data}: start with `shinsen run` or `shinsen publish`, "
             "or say where with --data or --url"
         )
+    # Only now: the runtime and its libraries take a second to import, which a command with a server need not pay.
+    from ops.in_process import in_process
+
     async with in_process(settings) as opened:
         transport = httpx.ASGITransport(app=opened.app)  # type: ignore[arg-type]  # httpx's ASGI types are its own
         async with httpx.AsyncClient(transport=transport, base_url=IN_PROCESS_URL, headers=headers) as client:

@@ -13,6 +13,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from ops.connection import ApiProblem, Connection
 from ops.publisher import Publisher, Receipt
+from ops.readers import BadLine, FileEvent, Reading
+from pipeline.errors import InvalidConfiguration
+from pipeline.mapping import Mappings, load_mappings
 from pipeline.settings import Settings
 from schemas.change_event import RawEvent
 
@@ -44,7 +47,24 @@ def demo_settings(settings: Settings) -> Settings:
 
 def demo_events() -> list[RawEvent]:
     """Read all files of the manifest."""
-    raise NotImplementedError
+    listed = manifest()
+    mappings = load_mappings([DEMO / listed["mappings"]])
+    return [event for entry in listed["files"] for event in _events_of(entry, mappings)]
+
+
+def _events_of(entry: Mapping[str, Any], mappings: Mappings) -> list[RawEvent]:
+    reading = Reading(
+        DEMO / entry["path"],
+        mappings,
+        source=entry["source"],
+        collection=entry["collection"],
+        format=entry["format"],
+        encoding=entry.get("encoding"),
+    )
+    items = list(reading)
+    if bad := [f"{item.where}: {item.reason}" for item in items if isinstance(item, BadLine)]:
+        raise InvalidConfiguration(f"the demo corpus cannot be read: {bad[0]}")
+    return [item.event for item in items if isinstance(item, FileEvent)]
 
 
 async def load_demo(connection: Connection, data: Path, console: Console | None = None) -> None:

@@ -2,6 +2,7 @@
 
 import errno
 import socket
+from ipaddress import ip_address
 from pathlib import Path
 
 from pipeline.errors import ShinsenError
@@ -17,8 +18,17 @@ class AddressRefused(ShinsenError):
     """The address cannot be bound: give another."""
 
 
+class NotLoopback(ShinsenError):
+    """Other machines could reach the address, and nothing would ask who they are."""
+
+
 def bind(host: str, port: int) -> socket.socket:
-    """Return a listening socket. Raises PortTaken or AddressRefused."""
+    """Return a listening socket. Raises NotLoopback, PortTaken, AddressRefused."""
+    if not _is_loopback(host):
+        raise NotLoopback(
+            f"{host} can be reached from other machines, and this version has no access control: listen at 127.0.0.1 "
+            "and put a reverse proxy with authentication before it"
+        )
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     sock = socket.socket(family, socket.SOCK_STREAM)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -36,6 +46,12 @@ def bind(host: str, port: int) -> socket.socket:
         ) from None
     sock.setblocking(False)
     return sock
+
+
+def url_of(sock: socket.socket) -> str:
+    """Return the address of a listening socket."""
+    host, port = sock.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def listener(port: int) -> int | None:
@@ -72,3 +88,10 @@ def _command(pid: int) -> str:
         )
     except OSError:
         return "?"
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -8,6 +8,8 @@ import typer
 from ops.cli import doctor, operations, publish, questions, run, schema
 from ops.cli.dead_letters import letters
 from ops.cli.exits import EXIT_CODES
+from ops.cli.logs import configure_logs
+from ops.cli.options import settings_or_fail
 
 app = typer.Typer(
     name="shinsen",
@@ -37,6 +39,7 @@ def shinsen(
 
     Commands talk to the server that runs over the data folder, or to --url; without a server they open the folder.
     """
+    configure_logs(settings_or_fail(), quiet=True)
 
 
 app.command()(run.run)

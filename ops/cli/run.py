@@ -1,18 +1,17 @@
 """run: the embedded profile as a server."""
 
 import asyncio
+import socket
 from collections.abc import Coroutine
 from typing import Annotated
 
 import typer
 from rich.markup import escape
 
-from api.app import is_loopback
 from ops.cli.exits import Exit, fail, run_command
-from ops.cli.listening import AddressRefused, PortTaken, bind
+from ops.cli.listening import AddressRefused, NotLoopback, PortTaken, bind, url_of
 from ops.cli.logs import configure_logs
 from ops.cli.options import Data, settings_or_fail
-from ops.cli.serving import Serving, serving, url_of
 from ops.cli.show import OUT, print_answer
 from ops.connection import connect
 from ops.demo_load import ask_lead_question, demo_settings, load_demo
@@ -29,9 +28,7 @@ Port = Annotated[
 
 def run(
     port: Port = None,
-    host: Annotated[
-        str | None, typer.Option("--host", help="Loopback address to listen at. [default: 127.0.0.1]")
-    ] = None,
+    host: Host = None,
     data: Data = None,
     demo: Annotated[bool, typer.Option("--demo", help="Load the demo corpus and ask its lead question.")] = False,
     exit_after: Annotated[bool, typer.Option("--exit", help="End instead of serving on (for tests).")] = False,
@@ -41,38 +38,35 @@ def run(
     Ctrl-C ends it in order with nothing lost; a second Ctrl-C ends it at once.
     """
     settings = settings_or_fail(port=port, host=host, data=data)
-    if not is_loopback(settings.host):
-        fail(
-            f"{settings.host} can be reached from other machines, and this version has no access control: "
-            "listen at 127.0.0.1 and put a reverse proxy with authentication before it",
-            Exit.USAGE,
-        )
-    configure_logs(settings, quiet=demo)
-    run_command(_serve(demo_settings(settings) if demo else settings, demo=demo, exit_after=exit_after))
-
-
-async def _serve(settings: Settings, *, demo: bool, exit_after: bool) -> None:
     try:
         sock = bind(settings.host, settings.port)
-    except (PortTaken, AddressRefused) as error:
+    except (NotLoopback, AddressRefused) as error:
+        fail(str(error), Exit.USAGE)
+    except PortTaken as error:
         fail(str(error), Exit.UNAVAILABLE)
-    OUT.print(f"Shinsen opens {escape(str(settings.data))} ...")
+    configure_logs(settings, quiet=demo)
     with sock:
-        async with serving(settings, sock, OUT.print) as server:
-            if demo and not await _until_stopped(server, _show_demo(settings, url_of(sock))):
-                return
-            if exit_after:
-                return
-            OUT.print(
-                f"\n[bold]Serving at {url_of(sock)}[/] (API: {url_of(sock)}/schema). Ctrl-C ends it.", soft_wrap=True
-            )
+        run_command(_serve(demo_settings(settings) if demo else settings, sock, demo=demo, exit_after=exit_after))
+
+
+async def _serve(settings: Settings, sock: socket.socket, *, demo: bool, exit_after: bool) -> None:
+    # Only now, with the port in hand: the runtime and its libraries take a second to import.
+    from ops.cli.serving import serving
+
+    url = url_of(sock)
+    OUT.print(f"Shinsen opens {escape(str(settings.data))} ...")
+    async with serving(settings, sock) as server:
+        if demo and not await _until_stopped(server.stopping, _show_demo(settings, url)):
+            return
+        if not exit_after:
+            OUT.print(f"\n[bold]Serving at {url}[/] (API: {url}/schema). Ctrl-C ends it.", soft_wrap=True)
             await server.stopping.wait()
     OUT.print("ended; everything accepted is kept")
 
 
-async def _until_stopped(server: Serving, work: Coroutine[object, object, None]) -> bool:
+async def _until_stopped(stopping: asyncio.Event, work: Coroutine[object, object, None]) -> bool:
     """Do some work unless Ctrl-C comes first; say whether it was done."""
-    task, stop = asyncio.ensure_future(work), asyncio.ensure_future(server.stopping.wait())
+    task, stop = asyncio.ensure_future(work), asyncio.ensure_future(stopping.wait())
     await asyncio.wait({task, stop}, return_when=asyncio.FIRST_COMPLETED)
     stop.cancel()
     if not task.done():

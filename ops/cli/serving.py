@@ -5,12 +5,13 @@ import multiprocessing
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Callable, Generator
+from collections.abc import AsyncIterator, Generator
 from contextlib import asynccontextmanager, contextmanager
 
 import uvicorn
 
 from ops.cli.exits import Exit
+from ops.cli.listening import url_of
 from ops.in_process import in_process
 from ops.profile import remember
 from pipeline.settings import Settings
@@ -44,7 +45,7 @@ class Serving(uvicorn.Server):
 
 
 @asynccontextmanager
-async def serving(settings: Settings, sock: socket.socket, say: Callable[[str], None]) -> AsyncIterator[Serving]:
+async def serving(settings: Settings, sock: socket.socket) -> AsyncIterator[Serving]:
     """Serve `settings.data` on a socket; the address is announced in the folder."""
     loop = asyncio.get_running_loop()
     async with in_process(settings) as opened:
@@ -68,7 +69,6 @@ async def serving(settings: Settings, sock: socket.socket, say: Callable[[str], 
         finally:
             server.should_exit = True
             await task
-            say("closing the stores ...")
 
 
 async def _started(server: Serving, task: "asyncio.Task[None]") -> None:
@@ -76,9 +76,3 @@ async def _started(server: Serving, task: "asyncio.Task[None]") -> None:
         await asyncio.sleep(0.01)
     if task.done():
         task.result()
-
-
-def url_of(sock: socket.socket) -> str:
-    """Return the address of a listening socket."""
-    host, port = sock.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -1,6 +1,7 @@
 """How answers, hits and tables look on a terminal; `--json` prints what the API answered."""
 
 import json
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -9,7 +10,9 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-OUT = Console(highlight=False)
+PIPED_WIDTH = 200
+"""Columns where no terminal says how wide it is: a program's log should keep ids whole."""
+OUT = Console(highlight=False, width=None if sys.stdout.isatty() else PIPED_WIDTH)
 EXCERPT = 90
 
 
@@ -20,7 +23,10 @@ def print_json(value: Any) -> None:
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str | None = None) -> None:
     """Print rows; every cell is plain text."""
-    table = Table(*columns, title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
+    table = Table(title=title, title_justify="left", header_style="bold", box=None, pad_edge=False)
+    for number, name in enumerate(columns):
+        # Ids and names stand first: they are copied, so they are never cut.
+        table.add_column(name, overflow="fold", no_wrap=number == 0)
     for row in rows:
         table.add_row(*(Text("" if cell is None else str(cell)) for cell in row))
     OUT.print(table)
