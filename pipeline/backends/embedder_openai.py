@@ -8,7 +8,7 @@ import numpy as np
 from openai import AsyncOpenAI, OpenAIError
 
 from pipeline.errors import BackendUnavailable
-from pipeline.text.normalize import without_surrogates
+from pipeline.text.embeddable import embeddable
 from schemas.change_event import Lane
 
 
@@ -105,5 +105,5 @@ class OpenAIEmbedder:
 
 
 def _plain(text: str) -> str:
-    """What every server takes: encodable, without NUL, not empty."""
-    return without_surrogates(text).replace("\0", " ") or " "
+    """Servers refuse an empty text."""
+    return embeddable(text) or " "

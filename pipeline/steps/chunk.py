@@ -15,6 +15,7 @@ CHUNKER_VERSION = "1"
 """Changes when the same document gets other chunks."""
 
 _BOUNDARY = re.compile(r"(?:[。！？!?]+|．(?![0-9０-９])|\.(?=\s))[」』）)】〕》〉”’\"']*|[\r\n]\s*")
+_VISIBLE = re.compile(r"\S")
 _SOFT_CUT = re.compile(r"[、,，;；:：\s]")
 
 
@@ -123,8 +124,9 @@ def _trimmed(body: str, start: int, end: int, longest: int) -> Iterator[tuple[in
     end = start + len(text.strip())
     while end - start > longest:
         cut = _cut(body, start, longest)
-        yield start, cut
-        start = cut + len(body[cut:end]) - len(body[cut:end].lstrip()) if body[cut].isspace() else cut
+        yield start, start + len(body[start:cut].rstrip())
+        visible = _VISIBLE.search(body, cut)
+        start = visible.start() if visible else end
     if end > start:
         yield start, end
 

@@ -25,8 +25,8 @@ def _chunks(body: str, limits: ChunkLimits = DEFAULT_LIMITS) -> list[Chunk]:
 
 BODIES = st.lists(
     st.sampled_from(
-        ["# 見出し\n", "## 小見出し\n", "第1条(目的) ", "第2章 総則\n", "1.2 手順\n", SENTENCE, "止まれ!", "「はい。」", "\n",
-         "\r\n", " ", "\u3000" * 30, "あ" * 90, "a b ", "。", "!?", "```\n", "\ud800", "\0", "1．5", "3.14 ", "、" * 20]
+        ["# 見出し\n", "## 小見出し\n", "第1条(目的) ", "第2章 総則\n", "1.2 手順\n", SENTENCE, "止まれ!", "「はい。」",
+         "\n", "\r\n", " ", "\u3000" * 30, "あ" * 90, "a b " * 9, "。", "!?", "```\n", "\ud800", "\0", "1．5", "3.14 "]
     ),
     max_size=40,
 ).map("".join)  # fmt: skip
@@ -172,10 +172,10 @@ def test_too_many_chunks_are_refused_at_once() -> None:
 @pytest.mark.parametrize(
     "body",
     ["点検を実施した。" * 210_000, "あ" * 1_700_000, " \n" * 2_500_000 + "a", "a。" + " " * 5_000_000, "第" * 1_700_000,
-     "0" * 5_000_000, "#" * 5_000_000, "1." * 2_500_000, "a\n" * 30_000 + " " * 4_000_000],
+     "0" * 5_000_000, "#" * 5_000_000, "1." * 2_500_000, "a\n" * 30_000 + " " * 4_000_000, "a " * 2_500_000],
     ids=lambda body: body[:3],
 )  # fmt: skip
 def test_five_megabytes_are_cut_in_linear_time(body: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     _chunks(body, ChunkLimits(max_chunks=100_000))
-    assert time.perf_counter() - started < 2.0
+    assert time.process_time() - started < 2.0
