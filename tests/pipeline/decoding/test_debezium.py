@@ -98,7 +98,7 @@ def test_columns_that_were_not_sent(marker: Any) -> None:
     assert "notes" not in event.columns
 
 
-FIELDS = [
+FIELDS: list[dict[str, Any]] = [
     {"field": "id", "type": "string"},
     {
         "field": "price",
