@@ -2,13 +2,15 @@
 
 import os
 from collections import Counter
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from ops.stack import servers
 from ops.stack.errors import StackError
+from ops.stack.server import Endpoint
 
 REQUIRE_ALL = os.environ.get("REQUIRE_ALL") == "1"
 SKIPPED: Counter[str] = Counter()
@@ -59,5 +61,23 @@ def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         endpoint = servers.start(["postgres"], folder)["postgres"]
     except StackError as error:
         pytest.skip(f"no PostgreSQL here ({error.what}); next: {error.todo}")
+    with psycopg.connect(endpoint.url, autocommit=True) as connection:
+        connection.execute("ALTER SYSTEM SET fsync = off")  # its data live as long as the tests
+        connection.execute("SELECT pg_reload_conf()")
     yield endpoint.url
+    servers.purge(folder)
+
+
+@pytest.fixture(scope="session")
+def stack_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Endpoint]]:
+    """Return a function that starts a server of ops.stack at its first call, and purges all at the end."""
+    folder: Path = tmp_path_factory.mktemp("stack")
+
+    def started(name: str) -> Endpoint:
+        try:
+            return servers.start([name], folder)[name]
+        except StackError as error:
+            pytest.skip(f"no {name} here ({error.what}); next: {error.todo}")
+
+    yield started
     servers.purge(folder)

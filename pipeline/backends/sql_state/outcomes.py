@@ -13,7 +13,8 @@ COLUMNS = "id, event, code, reason, document, position, stage, payload, headers,
 
 def announce(tx: Transaction, outcomes: Sequence[Outcome]) -> None:
     """Record outcomes; only a dead letter may still become something else."""
-    outcomes = [outcome for outcome in outcomes if outcome.event]
+    # In order of the event, and below of the document, so that two announcers do not dead-lock.
+    outcomes = sorted((outcome for outcome in outcomes if outcome.event), key=lambda o: o.event)
     tx.executemany(
         """INSERT INTO outcomes (event, document, position, outcome) VALUES (?, ?, ?, ?)
            ON CONFLICT (event) DO UPDATE SET outcome = excluded.outcome
@@ -23,7 +24,7 @@ def announce(tx: Transaction, outcomes: Sequence[Outcome]) -> None:
     by_document: dict[str, set[str]] = {}
     for outcome in outcomes:
         by_document.setdefault(outcome.document, set()).add(outcome.event)
-    for document, events in by_document.items():
+    for document, events in sorted(by_document.items()):
         records.forget_origins(tx, document, frozenset(events))
 
 

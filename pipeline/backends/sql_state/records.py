@@ -72,8 +72,23 @@ def set_floor(tx: Transaction, source: str, name: str, floor: str, version: str,
 
 def advance(tx: Transaction, offered: Sequence[Record]) -> list[Advance]:
     """Offer records one by one."""
+    _lock(tx, sorted({record.document for record in offered}))
     floors: dict[tuple[str, str], Floor] = {}
     return [_offer(tx, record, _floor(tx, record.document, floors)) for record in offered]
+
+
+def _lock(tx: Transaction, documents: Sequence[str]) -> None:
+    """Make and lock the rows, in one order: writers of the same keys wait for each other and do not dead-lock."""
+    tx.executemany(
+        f"INSERT INTO records ({COLUMNS}) VALUES (?, '', '', '', '', ?, '[]', '') ON CONFLICT DO NOTHING",  # noqa: S608
+        [(document, b"{}") for document in documents],
+    )
+    for part in sliced(documents) if tx.row_lock else ():
+        tx.execute(
+            f"SELECT document FROM records WHERE document IN ({marks(len(part))})"  # noqa: S608
+            f" ORDER BY document{tx.row_lock}",
+            part,
+        )
 
 
 def _floor(tx: Transaction, document: str, floors: dict[tuple[str, str], Floor]) -> Floor:
@@ -90,12 +105,7 @@ def _floor(tx: Transaction, document: str, floors: dict[tuple[str, str], Floor])
 
 
 def _offer(tx: Transaction, record: Record, floor: Floor) -> Advance:
-    # The empty row first, so that there is something to lock where several writers run.
-    tx.execute(
-        f"INSERT INTO records ({COLUMNS}) VALUES (?, '', '', '', '', ?, '[]', '') ON CONFLICT DO NOTHING",  # noqa: S608
-        (record.document, b"{}"),
-    )
-    rows = tx.execute(f"SELECT {COLUMNS} FROM records WHERE document = ?{tx.row_lock}", (record.document,))  # noqa: S608
+    rows = tx.execute(f"SELECT {COLUMNS} FROM records WHERE document = ?", (record.document,))  # noqa: S608
     standing = _record(rows[0])
     origin = record.origins[-1] if record.origins else ""
     if origin and origin in standing.origins:

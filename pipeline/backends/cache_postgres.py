@@ -1,0 +1,48 @@
+"""The cache of model work in PostgreSQL."""
+
+from collections.abc import Sequence
+
+from pipeline.backends.postgres import TYPES, PostgresDatabase
+from pipeline.backends.sql_state.transaction import Transaction, marks, sliced
+
+TABLE = """CREATE TABLE cache (kind {text} NOT NULL, key {text} NOT NULL, value {blob} NOT NULL,
+    PRIMARY KEY (kind, key))"""
+
+
+class PostgresCache:
+    """The Cache port over a table that may be emptied at any time."""
+
+    def __init__(self, url: str, *, threads: int = 2) -> None:
+        self._database = PostgresDatabase(url, [TABLE.format(**TYPES)], name="cache", threads=threads)
+
+    async def get(self, kind: str, keys: Sequence[str]) -> dict[str, bytes]:
+        """Return what is there."""
+
+        def select(tx: Transaction) -> dict[str, bytes]:
+            found: dict[str, bytes] = {}
+            for part in sliced(keys):
+                rows = tx.execute(
+                    f"SELECT key, value FROM cache WHERE kind = ? AND key IN ({marks(len(part))})",  # noqa: S608
+                    (kind, *part),
+                )
+                found.update({key: bytes(value) for key, value in rows})
+            return found
+
+        return await self._database.read(select) if keys else {}
+
+    async def put(self, kind: str, items: dict[str, bytes]) -> None:
+        """Keep items."""
+        # In one order, so that two writers of the same keys wait for each other instead of dead-locking.
+        rows = [(kind, key, items[key]) for key in sorted(items)]
+        if rows:
+            await self._database.write(
+                lambda tx: tx.executemany(
+                    "INSERT INTO cache (kind, key, value) VALUES (?, ?, ?)"
+                    " ON CONFLICT (kind, key) DO UPDATE SET value = excluded.value",
+                    rows,
+                )
+            )
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._database.close()

@@ -1,0 +1,133 @@
+"""The state store and the cache in PostgreSQL."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+
+import psycopg
+import pytest
+
+from pipeline.backends.cache_postgres import PostgresCache
+from pipeline.backends.state_postgres import open_postgres_state, postgres_state
+from pipeline.errors import BackendUnavailable, InvalidConfiguration
+from pipeline.ports.state import State
+from tests.contracts.cache import CacheContract
+from tests.contracts.examples import DOCUMENT, at, manifest, record
+from tests.contracts.state import StateContract
+
+pytestmark = pytest.mark.stack
+
+
+@pytest.fixture
+def database_url(postgres_url: str) -> str:
+    """The address of an empty database."""
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("DROP SCHEMA public CASCADE")
+        connection.execute("CREATE SCHEMA public")
+    return postgres_url
+
+
+class TestPostgresState(StateContract):
+    @pytest.fixture
+    async def state(self, database_url: str) -> AsyncIterator[State]:
+        database = open_postgres_state(database_url)
+        yield postgres_state(database)
+        await database.close()
+
+
+class TestPostgresCache(CacheContract):
+    @pytest.fixture
+    async def cache(self, database_url: str) -> AsyncIterator[PostgresCache]:
+        cache = PostgresCache(database_url)
+        yield cache
+        await cache.close()
+
+
+async def test_of_two_processes_at_once_one_wins_each_position(database_url: str) -> None:
+    first, second = open_postgres_state(database_url), open_postgres_state(database_url)
+    for n in range(20):
+        one, two = await asyncio.gather(
+            postgres_state(first).advance([record(f"e/a/{n}", 1, "log:1")]),
+            postgres_state(second).advance([record(f"e/a/{n}", 1, "log:2")]),
+        )
+        assert sorted([one[0].result, two[0].result]) == ["advanced", "duplicate"]
+    for n in range(20):
+        wins = await asyncio.gather(
+            postgres_state(first).commit("g1", [manifest("e/a/1", 2 * n)]),
+            postgres_state(second).commit("g1", [manifest("e/a/1", 2 * n + 1)]),
+        )
+        assert wins[1] == [True]
+    assert (await postgres_state(first).manifests("g1", ["e/a/1"]))["e/a/1"].position == at(39)
+    await first.close()
+    await second.close()
+
+
+async def test_opposite_orders_do_not_end_in_a_deadlock(database_url: str) -> None:
+    database = open_postgres_state(database_url)
+    state = postgres_state(database)
+    keys = [f"e/a/{n}" for n in range(30)]
+    batches = [[record(k, n, f"{k}:{n}") for k in (keys if n % 2 else keys[::-1])] for n in range(1, 21)]
+    await asyncio.gather(*(state.advance(batch) for batch in batches))
+    assert {r.version for r in (await state.records(keys)).values()} == {"20"}
+    await database.close()
+
+
+async def test_a_truncate_beside_late_records_leaves_none_alive(database_url: str) -> None:
+    """Either the floor is seen by the record, or the record by the scan that follows the floor."""
+    database = open_postgres_state(database_url)
+    state = postgres_state(database)
+    await state.collection("e", "a", positioned=True)
+
+    async def truncate() -> None:
+        await state.set_floor("e", "a", at(5), "5", "2025-01-05")
+        below = [r async for r in state.scan_records("e/a/") if r.position < at(5)]
+        await state.advance([record(r.document, 5, "truncate", op="delete") for r in below])
+
+    await asyncio.gather(*(state.advance([record(f"e/a/{n}", 1, f"log:{n}")]) for n in range(40)), truncate())
+    assert [(r.document, r.position) async for r in state.scan_records() if r.op != "delete"] == []
+    await database.close()
+
+
+async def test_a_lost_connection_is_unavailable_and_comes_back(database_url: str) -> None:
+    database = open_postgres_state(database_url, threads=2)
+    state = postgres_state(database)
+    await state.advance([record()])
+    with psycopg.connect(database_url, autocommit=True) as other:
+        other.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+    for _ in range(2):  # each thread may still hold a lost connection
+        with suppress(BackendUnavailable):
+            await state.collections()
+    assert list(await state.records([DOCUMENT])) == [DOCUMENT]
+    await database.close()
+
+
+async def test_no_server_is_unavailable() -> None:
+    database = open_postgres_state("postgresql://shinsen@127.0.0.1:1/none")
+    with pytest.raises(BackendUnavailable, match="check the server"):
+        await postgres_state(database).collections()
+    await database.close()
+    with pytest.raises(BackendUnavailable, match="closed"):
+        await postgres_state(database).collections()
+
+
+async def test_an_open_store_finds_its_tables_again(database_url: str) -> None:
+    for ordinal in (1, 2):
+        database = open_postgres_state(database_url)
+        (result,) = await postgres_state(database).advance([record(DOCUMENT, ordinal)])
+        assert result.result == "advanced"
+        await database.close()
+
+
+async def test_tables_of_another_version_are_refused(database_url: str) -> None:
+    database = open_postgres_state(database_url)
+    await postgres_state(database).collections()
+    await database.close()
+    with psycopg.connect(database_url, autocommit=True) as other:
+        other.execute("UPDATE schema_version SET version = 99")
+    database = open_postgres_state(database_url)
+    with pytest.raises(InvalidConfiguration, match="schema 99"):
+        await postgres_state(database).collections()
+    await database.close()
