@@ -87,6 +87,7 @@ class Reading:
         self.seen: set[str] = set()
         """Keys read so far, without source and collection."""
         self.bad = 0
+        self._complete = False
         self._key, self._encoding, self._order, self._lane = key, encoding, order, lane
 
     def __iter__(self) -> Iterator[FileEvent | BadLine]:
@@ -97,24 +98,34 @@ class Reading:
             "csv": self._rows,
             "markdown-folder": self._documents,
         }[self.format]
+        self.seen, self.bad, self._complete = set(), 0, False
         for item in read():
             self.bad += isinstance(item, BadLine)
             yield item
+        self._complete = True
 
     def deletes(self, known: Iterable[str], at: str) -> Iterator[FileEvent]:
         """Yield a delete for each known key that was not seen: the second half of a full sync, after reading all.
 
         `known` are keys of (source, collection) that exist now; `at` (RFC 3339) is the time of the sync.
-        Raises InvalidConfiguration when something could not be read: it might be one of them.
+        Raises InvalidConfiguration instead of deleting too much: when not all was read, when something
+        could not be read (it might be one of them), when nothing was there at all, and for envelopes.
         """
-        if self.bad:
-            raise InvalidConfiguration(
-                f"{self.path}: {self.bad} could not be read, so nothing is deleted; correct them first"
-            )
+        if reason := self._why_no_deletes():
+            raise InvalidConfiguration(f"{self.path}: {reason}, so nothing is deleted")
         for key in sorted(set(known) - self.seen):
             body = {"source": self.source, "collection": self.collection, "key": key, "op": "delete", "occurred_at": at}
             document = document_key(self.source, self.collection, key)
             yield FileEvent(RawEvent(value=msgspec.json.encode(body), lane=self._lane), str(self.path), document)
+
+    def _why_no_deletes(self) -> str:
+        if self.format in ("events-jsonl", "events-json"):
+            return "a file of envelopes is no full state (it says its deletes itself)"
+        if not self._complete:
+            return "the file has not been read to its end"
+        if self.bad:
+            return f"{self.bad} could not be read (correct them first)"
+        return "" if self.seen else "there is not one row or document in it"
 
     def _lines(self) -> Iterator[FileEvent | BadLine]:
         with self.path.open("rb") as file:

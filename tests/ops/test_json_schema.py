@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 
 from pipeline.decoding import decode
 from pipeline.errors import InvalidEvent

@@ -153,6 +153,21 @@ def test_a_full_sync_deletes_what_is_gone(tmp_path: Path) -> None:
     assert (event.op, event.positioned) == ("delete", False)
 
 
+def test_a_full_sync_never_deletes_by_mistake(tmp_path: Path) -> None:
+    empty, unread, lines = tmp_path / "empty", tmp_path / "docs", tmp_path / "a.jsonl"
+    empty.mkdir()
+    lines.write_text("{}")
+    reading = read_files(empty, Mappings(), source="s", collection="c")
+    assert list(reading) == []
+    for refused, reason in (
+        (reading, "not one row"),
+        (read_files(folder(unread), Mappings(), source="s", collection="c"), "read to its end"),
+        (read_files(lines, Mappings(), source="s", collection="c"), "no full state"),
+    ):
+        with pytest.raises(InvalidConfiguration, match=reason):
+            list(refused.deletes({"k"}, "2030-01-01T00:00:00Z"))
+
+
 @pytest.mark.parametrize("front", ["- a", "a: [", "a: &x 1\nb: *x", "updated_at: soon", "x: !!python/object:os.x y"])
 def test_broken_front_matter(tmp_path: Path, front: str) -> None:
     (tmp_path / "a.md").write_text(f"---\n{front}\n---\nbody", "utf-8")
