@@ -28,12 +28,17 @@ class Vocabulary:
     def __init__(self, families: Mapping[str, str], identifiers: Identifiers) -> None:
         """Take class (local name) → family, and the identifier patterns."""
         self.families, self.identifiers = dict(families), identifiers
+        # Few names make up most columns (departments, people), and looking for identifiers is the dear part.
+        self._known = lru_cache(maxsize=16384)(self._entity)
 
     def entity(self, kind: str, surface: str) -> EntityRef | None:
         """Return the entity that a name of class `kind` stands for; None when nothing is left of the name.
 
         Family `id` when the whole name is an identifier, so that a column and a text agree on it.
         """
+        return self._known(kind, surface)
+
+    def _entity(self, kind: str, surface: str) -> EntityRef | None:
         key = name_key(surface)
         return EntityRef(self.family(kind, key), key, surface.strip()) if key else None
 
