@@ -8,15 +8,21 @@ from pipeline.backends.fts5_tokens import any_of, indexed_form
 from pipeline.ports.chunk_index import LexicalQuery
 
 
+GROWS_FROM = 10_000
+
+
 class PostingBudget:
     """Leaves the commonest tokens out of a query whose lists of chunks would take long to walk.
 
-    A bigram found in half of all chunks says little and costs most: about 1 µs per chunk that holds
-    it. Terms, then bigrams, are taken rarest first until `budget` chunks would be visited; the first
-    token and all identifiers always are. An index small enough for the budget is searched exactly.
+    A bigram found in half of all chunks says little and costs most: 1 to 2 µs per chunk that holds it.
+    Terms, then bigrams, are taken rarest first until as many chunks would be visited as the budget
+    allows; the first token and all identifiers always are. The budget grows with the square root of
+    the index, so that a token found in 3 % of 100,000 chunks still counts. An index small enough for
+    it is searched exactly.
     """
 
     def __init__(self, budget: int) -> None:
+        """Take the chunks that may be visited in an index of up to 10,000."""
         self._budget = budget
         self._counts: dict[tuple[str, str], int] = {}
         self._size = 0
@@ -26,7 +32,7 @@ class PostingBudget:
         terms = [token for token in dict.fromkeys(query.terms) if token]
         bigrams = [token for token in dict.fromkeys(query.bigrams) if token]
         size = connection.execute("SELECT max(n) FROM chunk").get or 0
-        if size * (len(terms) + len(bigrams)) > self._budget:
+        if size * (len(terms) + len(bigrams)) > self._budget:  # else they cannot exceed it
             terms, bigrams = self._affordable(connection, terms, bigrams, size)
         parts = (
             (("title", "terms"), terms),
@@ -40,11 +46,12 @@ class PostingBudget:
     ) -> tuple[list[str], list[str]]:
         if not self._size / 2 <= size <= self._size * 2:  # shares of a corpus move slowly
             self._counts, self._size = {}, size
+        budget = self._budget * max(size / GROWS_FROM, 1) ** 0.5
         spent = 0
         kept: tuple[list[str], list[str]] = ([], [])
         for into, column, tokens in ((kept[0], "terms", terms), (kept[1], "bigrams", bigrams)):
             for count, token in sorted((self._count(connection, column, token), token) for token in tokens):
-                if spent and spent + count > self._budget:
+                if spent and spent + count > budget:
                     break
                 spent += count
                 into.append(token)
