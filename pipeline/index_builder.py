@@ -25,6 +25,8 @@ BATCH = 64
 """Documents handed to the pure steps or published at once."""
 MAX_ATTEMPTS = 5
 """After so many failures of one document while others succeed it becomes a dead letter."""
+MODEL_ATTEMPTS = 2
+"""After so many, a document on which the models fail is compared with a text that they can take."""
 MAX_LIVE = 200
 """New documents go on in the live queue up to this many waiting; a larger flood is a backlog."""
 
@@ -184,16 +186,31 @@ class IndexBuilder:
 
     async def _heavy(self, item: Taken, prepared: Prepared, lane: Lane) -> None:
         try:
-            done = await self._preparer.heavy(prepared, lane)
-            await self._hand_over(item, done).published
+            done = await self._modelled(item, prepared, lane)
+            if done is not None:
+                await self._hand_over(item, done).published
         except BackendUnavailable as error:
-            self._loops.note_failure(error, FIRST_PAUSE)
-            await asyncio.sleep(FIRST_PAUSE * 2 ** min(item.attempts, 7))
-            await self._failed(item, error)
+            await self._later(item, error)
         except Exception as error:  # noqa: BLE001 - one document's bug must not stop the others
-            await self._failed(item, error)
+            await self._failed([item], error)
         finally:
             self._room[lane].release()
+
+    async def _modelled(self, item: Taken, prepared: Prepared, lane: Lane) -> Prepared | None:
+        """Do the model work. A text that the models cannot take, though they take others, is a dead letter."""
+        try:
+            return await self._preparer.heavy(prepared, lane)
+        except BackendUnavailable as error:
+            if item.attempts < MODEL_ATTEMPTS or not await self._preparer.models_work():
+                raise
+            reason = f"{item.document}: the models fail on this text and on no other: {error}; mend or shorten it"
+            await self._bury(item, prepared.record, InvalidEvent("model_failed", reason), "apply")
+            return None
+
+    async def _later(self, item: Taken, error: BackendUnavailable) -> None:
+        self._note_failure(error, FIRST_PAUSE)
+        await asyncio.sleep(min(FIRST_PAUSE * 2**item.attempts, LONGEST_PAUSE))
+        self._again([item])
 
     def _hand_over(self, item: Taken, prepared: Prepared) -> Ready:
         ready = Ready(item, prepared, asyncio.get_running_loop().create_future())

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
-from pipeline.errors import InvalidEvent
+from pipeline.errors import BackendUnavailable, InvalidEvent
 from pipeline.mapping import Mappings
 from pipeline.ports.cache import Cache
 from pipeline.ports.models import Analyzer, Embedder
@@ -20,6 +20,8 @@ from schemas.knowledge import Mention
 from schemas.record import Record
 
 T = TypeVar("T")
+PLAIN = "点検を行った。"
+"""What every model can take."""
 
 
 class Prepared(msgspec.Struct, kw_only=True):
@@ -91,6 +93,16 @@ class Preparer:
         mentions, vectors = await asyncio.gather(self._mentions(texts, lane), self._vectors(passages, lane))
         _complete(prepared, mentions, vectors)
         return prepared
+
+    async def models_work(self) -> bool:
+        """Say whether the models take a plain text: then a failure is the other text's fault."""
+        try:
+            await self._analyzer.mentions([PLAIN])
+            if self._embedder.model:
+                await self._embedder.passages([PLAIN])
+        except BackendUnavailable:
+            return False
+        return True
 
     def _split(self, records: Sequence[Record], stage: Stage) -> list[Prepared | Refused]:
         return [self._split_one(record, stage) for record in records]

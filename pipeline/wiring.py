@@ -29,7 +29,7 @@ from pipeline.mapping import Mappings, load_mappings
 from pipeline.ports.models import Analyzer, Embedder
 from pipeline.prepare import Preparer
 from pipeline.settings import Settings
-from pipeline.steps.chunk import ChunkLimits
+from pipeline.steps.chunk import CHUNKER_VERSION, ChunkLimits
 from pipeline.steps.facts import TextFacts, load_relations
 from pipeline.steps.vocabulary import Vocabulary, class_families
 from pipeline.text.identifiers import Identifiers
@@ -160,6 +160,7 @@ def versions(configuration: Configuration, analyzer: Analyzer, embedder: Embedde
     """Return what a generation built now is built with."""
     return {
         "mappings": configuration.mappings.fingerprint,
+        "chunker": CHUNKER_VERSION,
         "analyzer": analyzer.version,
         "embedder": embedder.model,
         "patterns": configuration.text_facts.version,
