@@ -102,6 +102,9 @@ class Intake:
             return decode(raw, self._mappings)
         except InvalidEvent as error:
             return error
+        except Exception as error:  # one event must not stop the stream, whatever is wrong with it or with us
+            log.exception("decoding_failed")
+            return InvalidEvent("internal_error", f"reading it failed: {type(error).__name__}: {error}; see the log")
 
     async def run(self) -> None:
         """Read the log for ever; when a store is down, wait longer and longer and drop nothing."""
@@ -115,6 +118,11 @@ class Intake:
                 log.warning("intake_paused", reason=str(error), seconds=pause)
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, LONGEST_PAUSE)
+                continue
+            except Exception as error:  # a bug: nothing is lost, and it must be seen
+                self.failure = f"{type(error).__name__}: {error}"
+                log.exception("intake_failed", seconds=LONGEST_PAUSE)
+                await asyncio.sleep(LONGEST_PAUSE)
                 continue
             if not found:
                 await self._wake.wait()
@@ -138,8 +146,9 @@ class Intake:
             await self._state.announce(ended)
         # The offset last: whatever is above it is done again after a crash, and ends the same way.
         await self._state.commit_offset(CONSUMER, batch[-1].offset)
-        self.reconciled = batch[-1].offset
         await self._advanced(result.advanced, batch[0].received_at)
+        # After they are scheduled, so that nobody finds neither a backlog nor work in between.
+        self.reconciled = batch[-1].offset
         self._progressed()
         return True
 
