@@ -11,7 +11,7 @@ from pipeline.apply import Applier, Published
 from pipeline.clock import Clock
 from pipeline.dead_letters import record_letter
 from pipeline.errors import BackendUnavailable, InvalidEvent
-from pipeline.loops import FIRST_PAUSE, Loops
+from pipeline.loops import FIRST_PAUSE, LONGEST_PAUSE, Loops
 from pipeline.ports.state import State
 from pipeline.prepare import Prepared, Preparer, Refused
 from pipeline.schedule import QUEUES, Queue, Schedule, Taken
@@ -192,7 +192,7 @@ class IndexBuilder:
         except BackendUnavailable as error:
             await self._later(item, error)
         except Exception as error:  # noqa: BLE001 - one document's bug must not stop the others
-            await self._failed([item], error)
+            await self._failed(item, error)
         finally:
             self._room[lane].release()
 
@@ -204,11 +204,12 @@ class IndexBuilder:
             if item.attempts < MODEL_ATTEMPTS or not await self._preparer.models_work():
                 raise
             reason = f"{item.document}: the models fail on this text and on no other: {error}; mend or shorten it"
-            await self._bury(item, prepared.record, InvalidEvent("model_failed", reason), "apply")
+            buried = await self._bury(item, prepared.record, InvalidEvent("model_failed", reason), "apply")
+            await buried.published
             return None
 
     async def _later(self, item: Taken, error: BackendUnavailable) -> None:
-        self._note_failure(error, FIRST_PAUSE)
+        self._loops.note_failure(error, FIRST_PAUSE)
         await asyncio.sleep(min(FIRST_PAUSE * 2**item.attempts, LONGEST_PAUSE))
         self._again([item])
 

@@ -15,7 +15,7 @@ from pipeline.text.variants import KANJI_VARIANTS
 from schemas.document import Analysis
 
 if TYPE_CHECKING:
-    from sudachipy import Dictionary, MorphemeList, Tokenizer  # type: ignore[import-untyped]
+    from sudachipy import Dictionary, MorphemeList, Tokenizer
 
 TERMS_VERSION = "1"
 """Part of every analyzer version: raise it when the same text gets other terms."""
