@@ -7,7 +7,6 @@ import apsw
 from pipeline.backends.fts5_tokens import any_of, indexed_form
 from pipeline.ports.chunk_index import LexicalQuery
 
-
 GROWS_FROM = 10_000
 
 

@@ -1,11 +1,10 @@
 """Read-only copies of the graph for queries, one per state, removed when unused."""
 
+import asyncio
 import contextlib
 import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
-
-BACKUP = Callable[[Path], Awaitable[int]]
 
 
 class Checkpoints:
@@ -17,32 +16,32 @@ class Checkpoints:
         self._users: dict[Path, int] = {}
         self._current: tuple[int, Path] | None = None
         self._made = 0
+        self._making = asyncio.Lock()
         shutil.rmtree(folder, ignore_errors=True)
 
     @contextlib.asynccontextmanager
     async def newest(self) -> AsyncIterator[Path]:
         """Give a checkpoint that holds at least everything written before the call."""
         state = self._state()
-        if self._current is None or self._current[0] < state:
-            await self._make(state)
-        assert self._current is not None
-        path = self._current[1]
-        self._users[path] += 1
+        async with self._making:
+            if self._current is None or self._current[0] < state:
+                self._current = (state, await self._make())
+            path = self._current[1]
+            self._users[path] += 1
+            self._remove_unused()
         try:
             yield path
         finally:
             self._users[path] -= 1
             self._remove_unused()
 
-    async def _make(self, state: int) -> None:
+    async def _make(self) -> Path:
         self._made += 1
         path = self._folder / str(self._made)
         self._folder.mkdir(parents=True, exist_ok=True)
         await self._backup(path)
         self._users[path] = 0
-        if self._current is None or self._current[0] <= state:
-            self._current = (state, path)
-        self._remove_unused()
+        return path
 
     def _remove_unused(self) -> None:
         for path, users in list(self._users.items()):

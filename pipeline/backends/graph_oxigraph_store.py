@@ -1,5 +1,6 @@
 """Facts in a pyoxigraph store on disk: the blocking half of the graph backend."""
 
+import threading
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -40,13 +41,16 @@ class FactStore:
                 f"{path}: {error}; another process may hold the graph, else check the folder or run `shinsen replay`"
             ) from error
         self._names: NameList | None = None
+        # Held while the list is read from the store, and to change it after each write: nothing is missed.
+        self._names_lock = threading.Lock()
 
     def stage(self, facts: Sequence[Fact]) -> None:
         """Add facts in one transaction."""
         quads = [quad for fact in facts for quad in terms.fact_quads(fact)]
         self._store.extend([_quad(quad) for quad in quads])
-        if self._names is not None:
-            self._names.add(_name_triples(_quad(terms.plain_triple(fact)) for fact in facts))
+        with self._names_lock:
+            if self._names is not None:
+                self._names.add(_name_triples(_quad(terms.plain_triple(fact)) for fact in facts))
 
     def collect(self, live: dict[str, str], revision: int) -> None:
         """Remove what is not live. The update that leaves nothing to remove carries the revision."""
@@ -58,8 +62,9 @@ class FactStore:
             if page is pages[-1]:
                 update += _new_revision(revision)
             self._store.update(update)
-            if self._names is not None:
-                self._names.remove(_name_triples(triples))
+            with self._names_lock:
+                if self._names is not None:
+                    self._names.remove(_name_triples(triples))
 
     def revision(self) -> int:
         """Return the revision that the store remembers, 0 when none."""
@@ -97,13 +102,14 @@ class FactStore:
 
     def names(self) -> NameList:
         """Return the list of names, read from the store at the first call."""
-        if self._names is None:
-            self._names = NameList(
-                triple
-                for predicate in _NAME_PREDICATES
-                for triple in _name_triples(self._quads(None, predicate, None, None))
-            )
-        return self._names
+        with self._names_lock:
+            if self._names is None:
+                self._names = NameList(
+                    triple
+                    for predicate in _NAME_PREDICATES
+                    for triple in _name_triples(self._quads(None, predicate, None, None))
+                )
+            return self._names
 
     def fact_keys(self) -> list[FactKey]:
         """Return all fact nodes that have a record, ordered by IRI."""

@@ -73,6 +73,7 @@ class SparqlPool:
         except TimeoutError:
             raise QueryTimeout(f"the query ran longer than {timeout_s:g} s and was stopped; ask for less") from None
         except (EOFError, ConnectionError):
+            self._check_open()
             raise InvalidQuery("the query broke its process (out of memory or of stack); ask for less") from None
         else:
             self._idle.append(process)
@@ -93,9 +94,12 @@ class SparqlPool:
             if process.returncode is None:
                 return process
             self._all.discard(process)
+        self._check_open()
+        return await self._start()
+
+    def _check_open(self) -> None:
         if self._closed:
             raise BackendUnavailable("the graph is closed; open it again")
-        return await self._start()
 
     async def _start(self) -> Process:
         process = await asyncio.create_subprocess_exec(

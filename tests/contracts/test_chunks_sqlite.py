@@ -113,6 +113,17 @@ async def test_vectors_of_another_length_are_refused(tmp_path: Path) -> None:
     await index.close()
 
 
+async def test_a_refused_first_batch_leaves_nothing(tmp_path: Path) -> None:
+    index = SqliteChunks(tmp_path, "g1")
+    with pytest.raises(InvalidConfiguration):
+        await index.stage([chunk("a", "荷重", vector=unit(1)[:16]), chunk("b", vector=unit(1))])
+    assert await index.count() == 0
+    await index.stage([chunk("b", "荷重", vector=unit(1))])
+    assert [one.id for one in await scanned(index)] == ["b"]
+    assert [hit.id for hit in await index.lexical(words("荷重"), ALL, 2)] == ["b"]
+    await index.close()
+
+
 async def test_thousands_of_equal_vectors_tie_by_id(tmp_path: Path) -> None:
     index = SqliteChunks(tmp_path, "g1")
     await index.stage([chunk(f"c{n:04}", vector=unit(1)) for n in reversed(range(5_000))])

@@ -9,8 +9,8 @@ from pathlib import Path
 import pyoxigraph as ox
 import pytest
 
+from pipeline.backends import graph_oxigraph_store
 from pipeline.backends.graph_oxigraph import OxigraphGraph
-from pipeline.backends.graph_oxigraph_store import FACTS_PER_UPDATE, HUB_FACTS
 from pipeline.errors import BackendUnavailable, InvalidQuery
 from pipeline.ports.graph import Graph
 from tests.contracts.graph import GraphContract
@@ -63,17 +63,42 @@ async def test_names_are_the_same_when_read_from_the_store(tmp_path: Path) -> No
     await graph.close()
 
 
-async def test_a_hub_is_bounded_and_its_hidden_facts_hide_nothing(tmp_path: Path) -> None:
+async def test_a_hub_is_bounded_and_its_hidden_facts_hide_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(graph_oxigraph_store, "HUB_FACTS", 200)
+    monkeypatch.setattr(graph_oxigraph_store, "FACTS_PER_UPDATE", 70)
     graph = OxigraphGraph(tmp_path, "g1")
-    hidden = [fact(entity(f"h{n}"), "is_a", FORKLIFT, access_class="hidden") for n in range(HUB_FACTS + 50)]
+    hidden = [fact(entity(f"h{n}"), "is_a", FORKLIFT, access_class="hidden") for n in range(250)]
     shown = [fact(entity(f"s{n}"), "is_a", FORKLIFT, access_class="shown", document="s/c/2") for n in range(20)]
     await put(graph, *hidden, *shown)
     assert await graph.facts_about([FORKLIFT], ["shown"], 50) == by_iri(*shown)
     assert len(await graph.facts_about([FORKLIFT], None, 50)) == 50
-    assert len(hidden) > FACTS_PER_UPDATE
     await graph.collect({"cmms/w/1": ""}, 8)
     assert (await scanned(graph), await graph.revision()) == (by_iri(*shown), 8)
     await graph.close()
+
+
+async def test_names_read_while_others_write_miss_nothing(tmp_path: Path) -> None:
+    graph = OxigraphGraph(tmp_path, "g1")
+
+    async def write(n: int) -> None:
+        await put(graph, fact(entity(f"e{n}"), "label", text(f"名{n}"), document=f"s/c/{n}"))
+
+    await asyncio.gather(*map(write, range(100)), graph.find_entities("名", None, 1))
+    assert len(await graph.find_entities("名", None, 200)) == 100
+    await graph.close()
+
+
+async def test_closing_ends_a_running_query(tmp_path: Path) -> None:
+    graph = OxigraphGraph(tmp_path, "g1")
+    await put(graph, *(fact(entity(f"e{n}"), "label", text(f"名{n}")) for n in range(30)))
+    await ask(graph, "ASK {}")
+    task = asyncio.create_task(ask(graph, ENDLESS))
+    await asyncio.sleep(0.2)
+    await graph.close()
+    with pytest.raises(BackendUnavailable, match="closed"):
+        await task
 
 
 async def test_results_in_the_wrong_format_say_which_are_right(tmp_path: Path) -> None:
