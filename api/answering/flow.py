@@ -8,6 +8,7 @@ import msgspec
 
 from api.answering.asked import asked_words
 from api.answering.compose import answer_of, claims_of, evidence_of, field_claims
+from api.answering.explain import explain
 from api.answering.extract import Wanted, score_sentences
 from api.answering.fields import field_labels, labels_by_document
 from api.answering.gather import Gathered, Gatherer
@@ -44,6 +45,7 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
     shown: list[Passage]
     evidence: list[Evidence]
     answer: Answer
+    explanation: dict[str, Any]
 
 
 class Flow:
@@ -75,11 +77,11 @@ class Flow:
     async def _prepare(self, reader: Reader, request: QueryRequest, exact: bool) -> Ask:
         """Analyze the question and find what it names."""
         question = await analyze_question(self._runtime, request.question)
-        table = await self._names.table(self._runtime.state, reader.generation, exact=exact)
+        index = await self._names.index(self._runtime.state, reader.generation, exact=exact)
         return Ask(
             reader=reader,
             question=question,
-            entities=await link_entities(reader, question, table),
+            entities=await link_entities(reader, question, index),
             where=compile_filters(request.filters),
             top_k=request.top_k,
             words=self._words,
@@ -107,10 +109,18 @@ class Flow:
     async def _extract(self, ask: Ask, decision: Decision, gathered: Gathered) -> Answered:
         """Choose the sentences that answer, and cite them."""
         strategy, question = gathered.strategy, ask.question
-        asked = tuple(asked_words(question, ask.entities))
-        wanted = Wanted(question=question, asked=asked, focus=decision.focus, record=strategy == "db")
+        wide = strategy in ("graph", "all")
+        names = tuple(entity.ref.key for entity in ask.entities if entity.ref.family != "id")
+        wanted = Wanted(
+            question=question,
+            asked=tuple(asked_words(question, ask.entities)),
+            focus=decision.focus,
+            names=names,
+            record=strategy == "db",
+            corroborated=wide,
+        )
         scored = await score_sentences(self._runtime.analyzer, wanted, gathered.passages)
-        shown = show(gathered.passages, scored, ask.top_k, one_each=strategy in ("graph", "all"))
+        shown = show(gathered.passages, scored, ask.top_k, one_each=wide)
         evidence = evidence_of(shown.passages)
         linked = any(entity.ref.key in question.identifiers for entity in ask.entities)
         claims = claims_of(select(shown.scored, shown.passages, wanted, strategy, linked=linked), evidence)
@@ -118,7 +128,13 @@ class Flow:
             labels = labels_by_document(self._runtime.mappings, {piece.document.key for piece in evidence})
             claims = field_claims(question.text, evidence, labels) or claims
         answer = answer_of(question.text, claims, evidence)
-        return Answered(gathered=gathered, shown=shown.passages, evidence=evidence, answer=answer)
+        return Answered(
+            gathered=gathered,
+            shown=shown.passages,
+            evidence=evidence,
+            answer=answer,
+            explanation=explain(wanted, shown),
+        )
 
 
 class _Clock:
@@ -161,4 +177,5 @@ def _response(
         timings_ms=clock.total(),
         warnings=done.gathered.warnings,
         session_id=request.session_id,
+        explanation=done.explanation if request.explain else None,
     )

@@ -10,6 +10,7 @@ from api.answering.sources import is_far, order
 from api.retrieval.passages import Passage
 
 _FAR_SHARE = 0.2
+_SENTENCE = 0.5
 
 
 class Shown(msgspec.Struct, frozen=True):
@@ -21,11 +22,23 @@ class Shown(msgspec.Struct, frozen=True):
 
 def show(passages: Sequence[Passage], scored: Sequence[Scored], top_k: int, *, one_each: bool) -> Shown:
     """Choose at most `top_k` passages, best first; with `one_each` a single one of each document."""
+    passages = _rescored(passages, scored) if one_each else passages
     kept = _best_of_each(passages, scored) if one_each else list(range(len(passages)))
     chosen = _with_far(passages, kept, top_k)
     places = {old: new for new, old in enumerate(chosen)}
     inside = [msgspec.structs.replace(one, passage=places[one.passage]) for one in scored if one.passage in places]
     return Shown([passages[n] for n in chosen], inside)
+
+
+def _rescored(passages: Sequence[Passage], scored: Sequence[Scored]) -> list[Passage]:
+    """Let the best sentence of a passage count for it."""
+    best: dict[int, float] = {}
+    for one in scored:
+        best.setdefault(one.passage, min(1.0, one.score))
+    return [
+        msgspec.structs.replace(passage, score=round((1 - _SENTENCE) * passage.score + _SENTENCE * best.get(n, 0.0), 6))
+        for n, passage in enumerate(passages)
+    ]
 
 
 def _best_of_each(passages: Sequence[Passage], scored: Sequence[Scored]) -> list[int]:

@@ -14,18 +14,19 @@ from api.retrieval.search import SearchPlan, search
 from api.routing.words import RoutingWords
 from pipeline.text.normalize import name_key
 from schemas.change_event import split_document_key
-from schemas.knowledge import DESCRIBES, DocumentRef, EntityRef, Node
+from schemas.knowledge import DESCRIBES, SAME_AS, DocumentRef, EntityRef, Node
 
 HOPS = 3
 _START_DOCUMENTS = 3
 _DOCUMENT_START = 0.5
-_GRAPH_DOCUMENTS = 24
-CHUNKS_SHOWN = 3
+_GRAPH_DOCUMENTS = 16
+_CHUNKS_READ = 6
+_RECORD_CHUNKS = 3
 _RECORDS = 5
 _RECORD_FACTS = 500
 _PATH_SHARE = 0.45
 _UNSEEN = 0.5
-_STRONG_PATH = 0.5
+STRONG_PATH = 0.5
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,11 +51,12 @@ async def ask_chunks(ask: Ask) -> list[Passage]:
 async def ask_graph(ask: Ask, found: Sequence[Passage]) -> list[Passage]:
     """Walk from the question's entities and the best documents; weigh what is reached with what was found.
 
-    Up to three chunks of each document come back: the answer's sentences decide which one is shown.
+    Up to six chunks of each document come back: the answer's sentences decide which one is shown.
     """
-    walk = await expand(ask.reader, _starts(ask, found), ask.words, HOPS)
+    hops = HOPS + any(entity.tied for entity in ask.entities)  # the step from an alias to its thing is free
+    walk = await expand(ask.reader, _starts(ask, found), ask.words, hops)
     strongest = sorted(walk.documents, key=lambda key: (-walk.documents[key].score, key))[:_GRAPH_DOCUMENTS]
-    candidates = await best_chunks(ask.reader, ask.question, ask.where, strongest, CHUNKS_SHOWN)
+    candidates = await best_chunks(ask.reader, ask.question, ask.where, strongest, _CHUNKS_READ)
     known = {passage.candidate.id: passage for passage in found}
     reached = await read_passages(ask.reader, [c for c in candidates if c.id not in known], "graph")
     passages = [_with_path(passage, walk, ask.words, 1.0) for passage in found]
@@ -63,7 +65,7 @@ async def ask_graph(ask: Ask, found: Sequence[Passage]) -> list[Passage]:
 
 
 def _starts(ask: Ask, found: Sequence[Passage]) -> dict[Node, float]:
-    starts: dict[Node, float] = {entity.ref: 1.0 for entity in ask.entities}
+    starts: dict[Node, float] = {entity.ref: 1.0 for entity in ask.entities if not entity.tied}
     for passage in found[:_START_DOCUMENTS]:
         starts.setdefault(DocumentRef(passage.document), _DOCUMENT_START)
     return starts
@@ -85,7 +87,8 @@ def _with_path(passage: Passage, walk: Walk, words: RoutingWords, share: float) 
 
 def is_far(passage: Passage) -> bool:
     """Say whether only other things lead from what was asked about to this document, which need not name it."""
-    return len(passage.path) > 1 and passage.candidate.exact == 0 and passage.strength >= _STRONG_PATH
+    edges = sum(step.predicate != SAME_AS for step in passage.path)
+    return edges > 1 and passage.candidate.exact == 0 and passage.strength >= STRONG_PATH
 
 
 def order(passage: Passage) -> tuple[float, str, int]:
@@ -99,7 +102,7 @@ async def ask_records(ask: Ask, found: Sequence[Passage]) -> list[Passage]:
     named = {name_key(identifier) for identifier in ask.question.identifiers}
     own = [p.document for p in found if name_key(split_document_key(p.document)[2]) in named]
     documents = list(dict.fromkeys([*own, *described]))[:_RECORDS]
-    candidates = await best_chunks(ask.reader, ask.question, ask.where, documents, CHUNKS_SHOWN)
+    candidates = await best_chunks(ask.reader, ask.question, ask.where, documents, _RECORD_CHUNKS)
     passages = await read_passages(ask.reader, candidates, "db")
     return [
         msgspec.structs.replace(

@@ -66,8 +66,8 @@ async def graph(
     """Return nodes and edges; `entity` is an id, a name, or `document:<key>`; `relations` is comma separated."""
     wanted = frozenset(name.strip() for name in relations.split(",") if name.strip())
     async with open_reader(runtime, asker) as reader:
-        table = await names.table(runtime.state, reader.generation, exact=False)
-        start: Node | None = await resolve_entity(reader, table, entity)
+        index = await names.index(runtime.state, reader.generation, exact=False)
+        start: Node | None = await resolve_entity(reader, index, entity)
         if entity.startswith("document:"):
             key = entity.removeprefix("document:")
             start = DocumentRef(key) if await reader.manifests([key]) else None

@@ -12,10 +12,12 @@ from api.retrieval.reader import Reader
 from schemas.knowledge import DocumentRef, EntityRef, Fact, LiteralValue, Node
 from schemas.query import PathStep
 
-FACTS_PER_HOP = 3_000
+FACTS = (2_000, 1_200, 600, 400)
+"""Facts looked at in each hop."""
+FRONTIER = (60, 24, 12, 8)
+"""Nodes walked from in each hop, the strongest ones: further out, more paths add less."""
 FAN_OUT = 20
 """Edges followed from one node by one predicate in one direction, so that a hub does not flood the walk."""
-FRONTIER = 60
 WEAKEST = 0.15
 """Paths below this strength are given up."""
 _STATED = 0.5
@@ -59,13 +61,14 @@ class Walk(msgspec.Struct, frozen=True):
 
 
 async def expand(reader: Reader, starts: Mapping[Node, float], weights: Weights, hops: int) -> Walk:
-    """Walk up to `hops` facts from the starts; keep the strongest path to each document."""
+    """Walk up to `hops` facts (at most four) from the starts; keep the strongest path to each document."""
     labels = Labels()
     best: dict[NodeKey, Reached] = {node_key(node): Reached(node, score, ()) for node, score in starts.items()}
     documents: dict[str, Reached] = {}
     frontier = list(best.values())
-    for _ in range(hops):
-        facts = await reader.facts_about([reached.node for reached in frontier], FACTS_PER_HOP)
+    for nodes, limit in list(zip(FRONTIER, FACTS, strict=True))[:hops]:
+        frontier = frontier[:nodes]
+        facts = await reader.facts_about([reached.node for reached in frontier], limit)
         labels.learn(facts)
         moves = _moves(frontier, facts, weights)
         _keep_stated(documents, moves)
@@ -114,7 +117,7 @@ def _advance(best: dict[NodeKey, Reached], moves: Sequence[Reached]) -> list[Rea
         named = key in best and not best[key].edges and not isinstance(move.node, DocumentRef)
         if not named and (key not in best or move.score > best[key].score):
             best[key] = improved[key] = move
-    return list(improved.values())[:FRONTIER]
+    return list(improved.values())
 
 
 def _keep_stated(documents: dict[str, Reached], moves: Sequence[Reached]) -> None:

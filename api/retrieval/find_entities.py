@@ -4,9 +4,9 @@ import msgspec
 
 from api.retrieval.entities import FAMILIES
 from api.retrieval.labels import Labels, entity_id, node_key, parse_entity_id
-from api.retrieval.names import NameTable
 from api.retrieval.reader import Reader
 from pipeline.steps.iris import node_iri
+from pipeline.steps.name_index import NameIndex
 from pipeline.text.normalize import fold, name_key
 from schemas.knowledge import ALIAS, LABEL, EntityRef, Fact, LiteralValue
 
@@ -56,15 +56,12 @@ def _names(facts: list[Fact], wanted: str) -> dict[tuple[str, str], set[str]]:
     return names
 
 
-async def resolve_entity(reader: Reader, table: NameTable, text: str) -> EntityRef | None:
+async def resolve_entity(reader: Reader, names: NameIndex, text: str) -> EntityRef | None:
     """Return the entity of an id or of a whole name, if the asker may know of it."""
-    key = name_key(text)
-    given = parse_entity_id(text)
-    declared = [EntityRef(one.family, one.key, text) for one in table.of(key)]
+    given, key = parse_entity_id(text), name_key(text)
+    declared = [ref for match in names.find(text) for ref in match.entities if ref.key == key]
     guesses = [EntityRef(family, key, text) for family in ("id", *FAMILIES)] if key else []
-    for ref in ([given] if given else []) + declared + guesses:
-        facts = await reader.facts_about([ref], _FACTS)
-        told = _names(facts, "")
-        if facts and (ref not in declared or key in {name_key(name) for name in told.get(node_key(ref), ())}):
-            return ref
-    return None
+    candidates = [*([given] if given else []), *declared, *guesses]
+    facts = await reader.facts_about(candidates, _FACTS)
+    told = {node_key(end) for fact in facts for end in (fact.subject, fact.object) if isinstance(end, EntityRef)}
+    return next((ref for ref in candidates if node_key(ref) in told), None)
