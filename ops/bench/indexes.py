@@ -184,9 +184,10 @@ async def measure_graph(count: int, folder: Path) -> dict[str, str]:
         await graph.collect({f"bench/facts/{n}": "v1"}, n)
 
     async def ask() -> None:
+        label = f"設備 EQ-{choose.randrange(5000)}"
         query = (
             "PREFIX v: <urn:shinsen:v:> PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#>"
-            f' SELECT DISTINCT ?d ?k {{ ?e rdfs:label "設備 EQ-{choose.randrange(5000)}" . ?d v:mentions ?e, ?x . ?x v:is_a ?k }} LIMIT 9'
+            f' SELECT DISTINCT ?d ?k {{ ?e rdfs:label "{label}" . ?d v:mentions ?e, ?x . ?x v:is_a ?k }} LIMIT 9'
         )
         await graph.query(query, classes, timeout_s=10, accept="text/csv", max_bytes=1 << 20)
 
