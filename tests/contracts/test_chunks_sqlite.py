@@ -124,6 +124,16 @@ async def test_a_refused_first_batch_leaves_nothing(tmp_path: Path) -> None:
     await index.close()
 
 
+async def test_compacting_takes_removed_terms_out_of_the_file(tmp_path: Path) -> None:
+    index = await filled(tmp_path)
+    await index.stage([chunk("d", "himitsu", document="s/c/secret", vector=unit(0.123))])
+    await index.collect({"s/c/secret": ()}, 1)
+    await index.compact()
+    assert len(await scanned(index)) == 3
+    await index.close()
+    assert b"imitsu" not in (tmp_path / "chunks-g1.db").read_bytes()
+
+
 async def test_thousands_of_equal_vectors_tie_by_id(tmp_path: Path) -> None:
     index = SqliteChunks(tmp_path, "g1")
     await index.stage([chunk(f"c{n:04}", vector=unit(1)) for n in reversed(range(5_000))])
