@@ -1,6 +1,7 @@
 """Generations in one process: opening a set of indexes, pinning it for a request, dropping it when nobody reads it."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -38,13 +39,12 @@ class OpenGeneration:
         await self.graph.close()
 
     async def drop(self, timeout_s: float) -> None:
-        """Wait for readers (at most `timeout_s`), then remove all files."""
+        """Wait for readers (at most `timeout_s`: those who take longer get an error), then remove all files."""
         await self.builder.stop()
-        try:
+        with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._unpinned.wait(), timeout_s)
-        finally:
-            await self.chunks.drop()
-            await self.graph.drop()
+        await self.chunks.drop()
+        await self.graph.drop()
 
 
 Opener = Callable[[str, bool], OpenGeneration]

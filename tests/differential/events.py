@@ -1,6 +1,7 @@
-"""Events for random histories: an equipment ledger whose aliases other documents mention, reports, notes, and bad ones."""
+"""Events for random histories: a ledger whose aliases other documents mention, reports, notes, and bad ones."""
 
 import json
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from schemas.change_event import RawEvent
@@ -8,7 +9,7 @@ from schemas.change_event import RawEvent
 MACHINES = ("F-17", "K-08")
 ALIASES = ("赤い荷役車", "青い荷役車", "三号機", "赤い荷役車、三号機", "F-18", "荷", "")
 KINDS = ("フォークリフト", "天井クレーン", "")
-GROUPS = (["all-staff"], ["maintenance"], ["all-staff", "!contractors"], [])
+GROUPS: tuple[list[str], ...] = (["all-staff"], ["maintenance"], ["all-staff", "!contractors"], [])
 SENTENCES = (
     "赤い荷役車が構内で停止した。",
     "青い荷役車を点検した。",
@@ -44,28 +45,27 @@ def history(changes: list[Change]) -> list[RawEvent]:
 
 
 def _raw(change: Change, ordinal: int) -> RawEvent:
+    if change.kind == "garbage":
+        return RawEvent(value=change.content[0])
+    if change.kind.startswith("machine") or change.kind == "truncate":
+        return _ledger(change, ordinal)
+    if change.kind.startswith("note"):
+        title = change.content[0] if change.content else None
+        return _note(change.key, ordinal, {"title": title, "body": title} if title else None)
+    if change.kind == "report_gone":
+        return _native(change.key, ordinal, op="delete")
+    return _native(change.key, ordinal, record=_report(change) if change.content else {"body": "赤い荷役車"})
+
+
+def _ledger(change: Change, ordinal: int) -> RawEvent:
     match change.kind:
         case "machine":
             return _debezium("u", ordinal, after=_machine(change))
         case "machine_gone":
             return _debezium("d", ordinal, before={"equipment_no": change.key})
-        case "truncate":
-            return _debezium("t", ordinal)
         case "machine_bad":
             return _debezium("u", ordinal, after={"equipment_no": change.key, "aliases": "赤い荷役車"})
-        case "report":
-            return _native(change.key, ordinal, record=_report(change))
-        case "report_bad":
-            return _native(change.key, ordinal, record={"body": "赤い荷役車"})
-        case "report_gone":
-            return _native(change.key, ordinal, op="delete")
-        case "note":
-            return _note(change.key, ordinal, {"title": change.content[0], "body": change.content[0]})
-        case "note_gone":
-            return _note(change.key, ordinal, None)
-        case "garbage":
-            return RawEvent(value=change.content[0])
-    raise ValueError(change.kind)
+    return _debezium("t", ordinal)
 
 
 def _machine(change: Change) -> dict[str, Any]:
@@ -87,14 +87,17 @@ def _debezium(op: str, ordinal: int, *, before: Any = None, after: Any = None) -
 
 def _native(key: str, ordinal: int, **more: Any) -> RawEvent:
     envelope = {"source": "dms", "collection": "reports", "key": key, "position": ordinal}
-    return _json(envelope | {"occurred_at": f"2025-07-08T00:{ordinal // 60:02d}:{ordinal % 60:02d}+09:00"} | more)
+    return _json(envelope | {"occurred_at": _time(ordinal)} | more)
 
 
 def _note(key: str, ordinal: int, data: Any) -> RawEvent:
     kind = "note.updated" if data else "note.deleted"
-    time = f"2025-07-08T00:{ordinal // 60:02d}:{ordinal % 60:02d}Z"
     event = {"specversion": "1.0", "id": str(ordinal), "source": "/memo/notes", "type": kind, "subject": key}
-    return _json(event | {"time": time} | ({"data": data} if data else {}))
+    return _json(event | {"time": _time(ordinal)} | ({"data": data} if data else {}))
+
+
+def _time(ordinal: int) -> str:
+    return datetime.fromtimestamp(YEAR + ordinal, UTC).isoformat()
 
 
 def _json(body: Any) -> RawEvent:

@@ -109,16 +109,8 @@ async def with_old_copies(folder: Path, events: list[RawEvent], name: str) -> di
             await runtime.quiet(30)
         put_back(backup / name, folder / name)
     async with running(folder) as runtime:
-        await assert_counts_after_quiet(runtime, events)
+        await assert_counts(runtime, events)
         return await runtime.digest()
-
-
-async def assert_counts_after_quiet(runtime: object, events: list[RawEvent]) -> None:
-    from pipeline.embedded import EmbeddedRuntime
-
-    assert isinstance(runtime, EmbeddedRuntime)
-    await runtime.quiet(30)
-    await assert_counts(runtime, events)
 
 
 @seed(SEED + 1)
