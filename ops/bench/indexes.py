@@ -167,6 +167,14 @@ def document_facts(n: int, version: str) -> list[Fact]:
     return [make_fact(*row, key, version, n) for row in rows]
 
 
+def two_hops(n: int) -> str:
+    """Return the SPARQL question: documents that name equipment n, and what else they name is."""
+    return (
+        "PREFIX v: <urn:shinsen:v:> PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#> SELECT DISTINCT ?d ?k"
+        f' {{ ?e rdfs:label "設備 EQ-{n}" . ?d v:mentions ?e, ?x . ?x v:is_a ?k }} LIMIT 9'
+    )
+
+
 async def measure_graph(count: int, folder: Path) -> dict[str, str]:
     """Fill a graph with about `count` facts and measure it."""
     graph, documents, start = OxigraphGraph(folder, "bench"), count // 6, time.perf_counter()
@@ -184,11 +192,7 @@ async def measure_graph(count: int, folder: Path) -> dict[str, str]:
         await graph.collect({f"bench/facts/{n}": "v1"}, n)
 
     async def ask() -> None:
-        label = f"設備 EQ-{choose.randrange(5000)}"
-        query = (
-            "PREFIX v: <urn:shinsen:v:> PREFIX rdfs: <http://www.w3.org/2000/01/rdf-schema#>"
-            f' SELECT DISTINCT ?d ?k {{ ?e rdfs:label "{label}" . ?d v:mentions ?e, ?x . ?x v:is_a ?k }} LIMIT 9'
-        )
+        query = two_hops(choose.randrange(5000))
         await graph.query(query, classes, timeout_s=10, accept="text/csv", max_bytes=1 << 20)
 
     async def ask_after_write(n: int) -> None:
