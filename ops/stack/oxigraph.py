@@ -14,6 +14,8 @@ from ops.stack.server import Server, Site
 
 VERSION = "0.5.13"
 FOLDER = f"oxigraph-{VERSION}"
+# Of queries only: one whose client went away would run on for ever.
+QUERY_TIMEOUT_S = 10
 
 
 class Oxigraph(Server):
@@ -34,7 +36,9 @@ class Oxigraph(Server):
         if binary is None:
             raise StackError("oxigraph is not installed", todo="run `python -m ops.stack fetch oxigraph`")
         location = str(site.home / "store")
-        return Launch([binary, "serve", "--location", location, "--bind", f"{HOST}:{site.ports['http']}"])
+        address = f"{HOST}:{site.ports['http']}"
+        timeout = str(QUERY_TIMEOUT_S)
+        return Launch([binary, "serve", "--location", location, "--bind", address, "--timeout-s", timeout])
 
     def healthy(self, site: Site) -> bool:
         """Whether it answers a query."""
