@@ -58,7 +58,7 @@ class OxigraphGraph:
         return await self._read(FactStore.revision)
 
     async def facts_about(self, nodes: Sequence[Node], access_classes: Sequence[str] | None, limit: int) -> list[Fact]:
-        """See Graph.facts_about. Of a node with thousands of facts it looks at a fixed part."""
+        """See Graph.facts_about. Of a node with more than HUB_FACTS facts it looks at a fixed part."""
         return await self._read(FactStore.facts_about, nodes, _graphs(access_classes), limit)
 
     async def facts_of(self, documents: Sequence[str]) -> list[Fact]:

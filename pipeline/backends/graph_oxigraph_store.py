@@ -15,7 +15,7 @@ from pipeline.errors import BackendUnavailable
 from pipeline.steps.iris import node_iri, predicate_iri
 from schemas.knowledge import ALIAS, LABEL, DocumentRef, EntityRef, Fact, Node
 
-HUB_FACTS = 5_000
+HUB_FACTS = 1_000
 """Facts of one node that are looked at before only the permitted graphs are, each up to the limit."""
 FACTS_PER_UPDATE = 2_000
 
