@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-import re
 from collections.abc import Sequence
 
 import msgspec
@@ -22,7 +21,6 @@ from schemas.outcome import Outcome
 
 RELINK_LIMIT = 1_000_000
 """Documents looked at for one changed name; a name in more documents than this is no name."""
-_ONE_SCRIPT = re.compile(r"[\x00-\x7f]+|[^\x00-\x7f]+")
 
 
 class Linked(msgspec.Struct):
@@ -182,7 +180,7 @@ class Applier:
         changed = await self._state.changed_names(self.generation, declared) if declared else []
         holders: set[str] = set()
         for name in changed:
-            holders.update(await self._chunks.documents_with(_searchable(name), RELINK_LIMIT))
+            holders.update(await self._holders(name))
         # A document of this batch may hold a name that another of this batch has just declared.
         relinks = sorted(holders)
         # The marks first: after a crash between the two, the names are still seen to change.
@@ -191,6 +189,14 @@ class Applier:
             self._names = None if changed else self._names
             await self._state.replace_names(self.generation, declared)
         return relinks
+
+    async def _holders(self, name: str) -> list[str]:
+        """Return all documents that may hold a name."""
+        pairs = bigrams(name)
+        if pairs:
+            return await self._chunks.documents_with(pairs, RELINK_LIMIT)
+        # Such as A・B: no index knows it, so everything is looked at.
+        return [m.document async for m in self._state.scan_manifests(self.generation) if m.op == "upsert"]
 
     async def _collect(self, won: Sequence[Linked], lost: Sequence[Linked]) -> None:
         live = {link.manifest.document: link.manifest for link in won}
@@ -244,8 +250,3 @@ def _outcomes(link: Linked) -> list[Outcome]:
         )
         for n, origin in enumerate(origins, start=1)
     ]
-
-
-def _searchable(name: str) -> tuple[str, ...]:
-    """Return bigrams that every text with this name holds, also one that puts a space where scripts meet."""
-    return tuple(dict.fromkeys(pair for run in _ONE_SCRIPT.findall(name) for pair in bigrams(run)))

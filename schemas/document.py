@@ -50,7 +50,7 @@ class Analysis(msgspec.Struct, frozen=True, kw_only=True):
     terms: tuple[str, ...]
     """Index terms in reading order: identifiers as one term, content words normalized."""
     bigrams: tuple[str, ...]
-    """Character bigrams of the normalized text, for names and unknown words."""
+    """Character bigrams of the text in the form of name keys: they hold those of every name in it."""
     identifiers: tuple[str, ...]
     """Normalized identifiers (`f-17`, `abc-1234-x`)."""
     mentions: tuple[Mention, ...] = ()

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from pipeline.backends.stub_faults import StubFaults
 from pipeline.text.identifiers import Identifiers, as_mentions
-from pipeline.text.normalize import NORMALIZER_VERSION, fold, name_key
+from pipeline.text.normalize import NORMALIZER_VERSION, fold, name_form, name_key
 from pipeline.text.terms import bigrams, blank_out
 from schemas.change_event import Lane
 from schemas.document import Analysis
@@ -56,7 +56,7 @@ class StubAnalyzer:
             terms += [(run.start(), term) for term in ([word] if whole else bigrams(word))]
         return Analysis(
             terms=tuple(term for _, term in sorted(terms, key=lambda t: t[0])),
-            bigrams=bigrams(folded),
+            bigrams=bigrams(name_form(folded)[0]),
             identifiers=tuple(i.key for i in found),
             mentions=as_mentions(self._identifiers.find(text), text),
         )

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 import msgspec
 
 from pipeline.ports.state import DeclaredName
-from pipeline.text.normalize import fold
+from pipeline.text.normalize import fold, name_form
 from schemas.knowledge import EntityRef
 
 SHORTEST, LONGEST = 2, 300
@@ -30,8 +30,6 @@ _AFTER_NAME = re.compile(
     r"氏|様|殿|君|嬢|先生|(?:副|次|前|元|新)?(?:社長|会長|部長|課長|係長|班長|室長|所長|工場長|店長|主任|主査|主事|次長|専務|常務|取締役|監査役|"
     r"部員|課員|班員|作業員|運転士|技師|教授|弁護士|医師)|本人|自身|両|宛|内|前|側|製|産|用|等|他|方|発|着|行|間"
 )
-_DROPPED_BAR = re.compile("[ァ-ヺー]{4,}")
-_DROPPED_SPACE = re.compile(r"(?<=[^\x00-\x7f]) | (?=[^\x00-\x7f])")
 
 
 class NameMatch(msgspec.Struct, frozen=True):
@@ -68,7 +66,7 @@ class NameIndex:
         """Return the names in a folded text in reading order, none overlapping."""
         if not self._entities:
             return []
-        form, origins = _name_form(folded)
+        form, origins = name_form(folded)
         found: list[NameMatch] = []
         at = 0
         while at <= len(form) - SHORTEST:
@@ -94,19 +92,6 @@ class NameIndex:
             if _stands_alone(folded, start, end):
                 return NameMatch(start, end, entities), length
         return None
-
-
-def _name_form(folded: str) -> tuple[str, list[int]]:
-    """Bring a folded text to the form of name keys; origins[i] is where character i came from, then the end."""
-    dropped: set[int] = {m.start() for m in _DROPPED_SPACE.finditer(folded)}
-    for match in _DROPPED_BAR.finditer(folded):
-        short = len(match.group().rstrip("ー"))
-        if short >= 3:
-            dropped.update(range(match.start() + short, match.end()))
-    if not dropped:
-        return folded, list(range(len(folded) + 1))
-    kept = [i for i in range(len(folded)) if i not in dropped]
-    return "".join(folded[i] for i in kept), [*kept, len(folded)]
 
 
 def _stands_alone(text: str, start: int, end: int) -> bool:

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from pipeline.text.variants import COMPANY_FORMS, KANJI_VARIANTS
 
-NORMALIZER_VERSION = "1"
+NORMALIZER_VERSION = "2"
 """Part of every analyzer version: raise it when any folded form changes."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -89,6 +89,20 @@ def name_key(text: str) -> str:
 def _name_key(text: str) -> str:
     spaced = _SPACE.sub(" ", fold(text)[0]).strip(_QUOTES)
     return drop_long_vowels(_SPACE_AT_JAPANESE.sub("", spaced)).strip(_QUOTES)
+
+
+def name_form(folded: str) -> tuple[str, list[int]]:
+    """Bring a folded text to the form of name keys; origins[i] is where character i came from, then the end.
+
+    Every name that a text holds is a substring of this form, however the text spaces or lengthens it.
+    """
+    dropped = {match.start() for match in _SPACE_AT_JAPANESE.finditer(folded)}
+    for match in _WORD_OF_KATAKANA.finditer(folded) if "ー" in folded else ():
+        dropped.update(range(match.start() + len(_without_long_vowel(match)), match.end()))
+    if not dropped:
+        return folded, list(range(len(folded) + 1))
+    kept = [i for i in range(len(folded)) if i not in dropped]
+    return "".join(folded[i] for i in kept), [*kept, len(folded)]
 
 
 def company_core(key: str) -> str:

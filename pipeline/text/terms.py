@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import msgspec
 
 from pipeline.text.identifiers import Identifier, Identifiers, as_mentions
-from pipeline.text.normalize import drop_long_vowels, fold, source_span
+from pipeline.text.normalize import drop_long_vowels, fold, name_form, source_span
 from pipeline.text.variants import KANJI_VARIANTS
 from schemas.document import Analysis
 
@@ -64,7 +64,7 @@ class TermAnalyzer:
         placed = [Identifier(*source_span(offsets, i.start, i.end), i.key, i.name, i.type) for i in found]
         return Analysis(
             terms=tuple(t.term for t in self._tokens(folded, found)),
-            bigrams=bigrams(folded),
+            bigrams=bigrams(name_form(folded)[0]),
             identifiers=tuple(i.key for i in found),
             mentions=as_mentions(placed, text),
         )

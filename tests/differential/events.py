@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from schemas.change_event import RawEvent
 
 MACHINES = ("F-17", "K-08")
-ALIASES = ("赤い荷役車", "青い荷役車", "三号機", "赤い荷役車、三号機", "F-18", "荷", "")
+ALIASES = ("赤い荷役車", "青い荷役車", "三号機", "赤い荷役車、三号機", "F-18", "荷", "", "サーバー室", "A・B", "ABC号")
 KINDS = ("フォークリフト", "天井クレーン", "")
 GROUPS: tuple[list[str], ...] = (["all-staff"], ["maintenance"], ["all-staff", "!contractors"], [])
 SENTENCES = (
@@ -19,6 +19,9 @@ SENTENCES = (
     "天井クレーンK-08の点検表を更新した。",
     "荷を降ろした。",
     "赤 い荷役車は整備中。",
+    "サーバー室の鍵、サーバ 室の灯り。",
+    "A・Bは別の棟。",
+    "ABC 号は休車。",
 )
 NOTES = ("赤い荷役車の当番表", "F-17の鍵は事務所", "三号機")
 YEAR = 1_751_900_000
