@@ -30,6 +30,7 @@ _SUPPORT = 0.3
 _ENOUGH_SHARED = 0.35
 _AROUND = 0.6
 _FEWEST_SHARED = 2
+_NAMED = 1.3
 _FEWEST_IN_BEST = 4
 _GOOD_COVERAGE = 0.4
 _WHOLE = re.compile(r"[。．.！!？?」』）)]$")
@@ -132,11 +133,16 @@ def _supported(wanted: Wanted, scored: list[Scored], analyses: Sequence[Analysis
     raised = []
     for one, analysis in zip(scored, analyses, strict=True):
         shared = core.keys() & set(analysis.terms)
-        support = min(1.0, sum(core[term] for term in shared) / enough) if len(shared) >= _FEWEST_SHARED else 0.0
-        more = _SUPPORT * support + _CUE * one.cue * max(0.0, _trust(support) - _trust(one.coverage))
-        score = one.score + more * _form(one.sentence.text)
-        raised.append(msgspec.structs.replace(one, support=round(support, 4), score=round(score, 6)))
+        told = len(shared) >= _FEWEST_SHARED and _form(one.sentence.text) == 1.0
+        raised.append(_raised(one, min(1.0, sum(core[term] for term in shared) / enough) if told else 0.0))
     return raised
+
+
+def _raised(one: Scored, support: float) -> Scored:
+    """Add what the support is worth: more when the thing is named, and a cue counts more, too."""
+    more = _SUPPORT * support * (_NAMED if one.named else 1.0)
+    more += _CUE * one.cue * max(0.0, _trust(support) - _trust(one.coverage))
+    return msgspec.structs.replace(one, support=round(support, 4), score=round(one.score + more, 6))
 
 
 def _tells(term: str, wanted: Wanted) -> bool:

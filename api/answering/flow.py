@@ -14,7 +14,7 @@ from api.answering.fields import field_labels, labels_by_document
 from api.answering.gather import Gathered, Gatherer
 from api.answering.recheck import stale, without
 from api.answering.select import select
-from api.answering.show import show
+from api.answering.show import Shown, cut, focus
 from api.answering.sources import Ask
 from api.retrieval.access import Asker
 from api.retrieval.entities import link_entities
@@ -82,7 +82,7 @@ class Flow:
             reader=reader,
             question=question,
             entities=await link_entities(reader, question, index),
-            where=compile_filters(request.filters),
+            where=compile_filters(request.filters, self._runtime.mappings),
             top_k=request.top_k,
             words=self._words,
             labels=lambda document: list(field_labels(self._runtime.mappings, document).values()),
@@ -120,10 +120,12 @@ class Flow:
             corroborated=wide,
         )
         scored = await score_sentences(self._runtime.analyzer, wanted, gathered.passages)
-        shown = show(gathered.passages, scored, ask.top_k, one_each=wide)
-        evidence = evidence_of(shown.passages)
+        shown = focus(gathered.passages, scored) if wide else Shown(gathered.passages, scored)
         linked = any(entity.ref.key in question.identifiers for entity in ask.entities)
-        claims = claims_of(select(shown.scored, shown.passages, wanted, strategy, linked=linked), evidence)
+        chosen = select(shown.scored, shown.passages, wanted, strategy, linked=linked)
+        shown, chosen = cut(shown, chosen, ask.top_k)
+        evidence = evidence_of(shown.passages)
+        claims = claims_of(chosen, evidence)
         if strategy in ("db", "all"):
             labels = labels_by_document(self._runtime.mappings, {piece.document.key for piece in evidence})
             claims = field_claims(question.text, evidence, labels) or claims

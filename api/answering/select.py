@@ -7,11 +7,12 @@ from api.answering.sources import STRONG_PATH, is_far
 from api.retrieval.passages import Passage
 
 MAX_CLAIMS = 8
+"""Beside those for what only the graph led to."""
 _FEW = 3
 _RELATIVE_RECORD, _RELATIVE_VECTOR = 0.85, 0.75
 _RELATIVE_GRAPH = 0.45
 _LEAST_COVERAGE = 0.3
-_LEAST_SUPPORT = 0.3
+_LEAST_SUPPORT, _LEAST_SUPPORT_NAMED = 0.3, 0.2
 _GRAPH_PLACES = 2
 _PER_RECORD = 2
 
@@ -38,6 +39,8 @@ def _is_about(one: Scored, passage: Passage, wanted: Wanted, linked: bool) -> bo
     """Say whether the sentence, its document, or its path has to do with the identifier that was asked about."""
     if not wanted.question.identifiers:
         return True
+    if passage.foreign:
+        return one.named
     return one.named or passage.candidate.exact > 0 or (linked and passage.strength >= STRONG_PATH)
 
 
@@ -58,7 +61,8 @@ def _of_record(scored: Sequence[Scored], passages: Sequence[Passage]) -> list[Sc
 
 def _says_something(one: Scored) -> bool:
     """Say whether it holds more than the name: what is asked, or what the best sentence tells."""
-    return one.coverage >= _LEAST_COVERAGE or one.support >= _LEAST_SUPPORT or (one.named and one.cue >= 1)
+    least = _LEAST_SUPPORT_NAMED if one.named else _LEAST_SUPPORT
+    return one.coverage >= _LEAST_COVERAGE or one.support >= least or (one.named and one.cue >= 1)
 
 
 def _of_graph(about: list[Scored], passages: Sequence[Passage]) -> list[Scored]:
@@ -71,8 +75,8 @@ def _of_graph(about: list[Scored], passages: Sequence[Passage]) -> list[Scored]:
     places = far[:_GRAPH_PLACES]
     telling = [one for one in about if not is_far(passages[one.passage]) and _says_something(one)]
     best = _best_per_document(telling, passages)
-    near = [one for one in best if one.support >= _LEAST_SUPPORT or _strong(one, best[0])]
-    return near[: MAX_CLAIMS - len(places)] + places
+    near = [one for one in best if one.support >= _LEAST_SUPPORT_NAMED or _strong(one, best[0])]
+    return near[:MAX_CLAIMS] + places
 
 
 def _strong(one: Scored, best: Scored) -> bool:

@@ -20,14 +20,27 @@ class Shown(msgspec.Struct, frozen=True):
     scored: list[Scored]
 
 
-def show(passages: Sequence[Passage], scored: Sequence[Scored], top_k: int, *, one_each: bool) -> Shown:
-    """Choose at most `top_k` passages, best first; with `one_each` a single one of each document."""
-    passages = _rescored(passages, scored) if one_each else passages
-    kept = _best_of_each(passages, scored) if one_each else list(range(len(passages)))
-    chosen = _with_far(passages, kept, top_k)
-    places = {old: new for new, old in enumerate(chosen)}
+def focus(passages: Sequence[Passage], scored: Sequence[Scored]) -> Shown:
+    """Keep of each document the passage that answers best, and let its best sentence count for it."""
+    passages = _rescored(passages, scored)
+    return _narrowed(passages, scored, _best_of_each(passages, scored))
+
+
+def cut(shown: Shown, chosen: Sequence[Scored], top_k: int) -> tuple[Shown, list[Scored]]:
+    """Keep at most `top_k` passages: the cited ones first; return the claims in their new places, too."""
+    cited = list(dict.fromkeys(one.passage for one in chosen))[:top_k]
+    rest = _with_far(shown.passages, [n for n in range(len(shown.passages)) if n not in cited], top_k - len(cited))
+    kept = sorted([*cited, *rest], key=lambda n: order(shown.passages[n]))
+    narrowed = _narrowed(shown.passages, shown.scored, kept)
+    places = {old: new for new, old in enumerate(kept)}
+    claims = [msgspec.structs.replace(one, passage=places[one.passage]) for one in chosen if one.passage in places]
+    return narrowed, claims
+
+
+def _narrowed(passages: Sequence[Passage], scored: Sequence[Scored], kept: Sequence[int]) -> Shown:
+    places = {old: new for new, old in enumerate(kept)}
     inside = [msgspec.structs.replace(one, passage=places[one.passage]) for one in scored if one.passage in places]
-    return Shown([passages[n] for n in chosen], inside)
+    return Shown([passages[n] for n in kept], inside)
 
 
 def _rescored(passages: Sequence[Passage], scored: Sequence[Scored]) -> list[Passage]:

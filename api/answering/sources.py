@@ -1,12 +1,13 @@
 """The three sources of evidence: chunks, graph, records."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 import msgspec
 
 from api.retrieval.entities import LinkedEntity
 from api.retrieval.expand import Walk, expand
 from api.retrieval.filters import Where
+from api.retrieval.labels import NodeKey, node_key
 from api.retrieval.passages import Passage, best_chunks, read_passages
 from api.retrieval.question import AnalyzedQuestion
 from api.retrieval.reader import Reader
@@ -25,7 +26,9 @@ _RECORD_CHUNKS = 3
 _RECORDS = 5
 _RECORD_FACTS = 500
 _PATH_SHARE = 0.45
-_UNSEEN = 0.5
+_UNSEEN = 0.8
+_FOREIGN = 0.5
+_TOPIC_FACTS = 1_000
 STRONG_PATH = 0.5
 
 
@@ -57,11 +60,27 @@ async def ask_graph(ask: Ask, found: Sequence[Passage]) -> list[Passage]:
     walk = await expand(ask.reader, _starts(ask, found), ask.words, hops)
     strongest = sorted(walk.documents, key=lambda key: (-walk.documents[key].score, key))[:_GRAPH_DOCUMENTS]
     candidates = await best_chunks(ask.reader, ask.question, ask.where, strongest, _CHUNKS_READ)
-    known = {passage.candidate.id: passage for passage in found}
-    reached = await read_passages(ask.reader, [c for c in candidates if c.id not in known], "graph")
-    passages = [_with_path(passage, walk, ask.words, 1.0) for passage in found]
-    passages += [_with_path(passage, walk, ask.words, _UNSEEN) for passage in reached]
-    return sorted(passages, key=order)
+    known = {passage.candidate.id for passage in found}
+    read = await read_passages(ask.reader, candidates, "graph")
+    reached = [passage for passage in read if passage.candidate.id not in known]
+    foreign = await _foreign(ask, {passage.document for passage in (*found, *reached)})
+    weighed = [_weighed(passage, walk, ask.words, 1.0, foreign) for passage in found]
+    weighed += [_weighed(passage, walk, ask.words, _UNSEEN, foreign) for passage in reached]
+    return sorted(weighed, key=order)
+
+
+async def _foreign(ask: Ask, documents: Collection[str]) -> set[str]:
+    """Return the documents that are about something, but about nothing that the question names."""
+    named = {node_key(entity.ref) for entity in ask.entities}
+    if not named:
+        return set()
+    nodes = [DocumentRef(key) for key in sorted(documents)]
+    facts = [f for f in await ask.reader.facts_about(nodes, _TOPIC_FACTS) if f.predicate in ask.words.topics]
+    topics: dict[str, set[NodeKey]] = {}
+    for fact in facts:
+        if isinstance(fact.subject, DocumentRef) and isinstance(fact.object, EntityRef):
+            topics.setdefault(fact.subject.key, set()).add(node_key(fact.object))
+    return {key for key, about in topics.items() if about.isdisjoint(named)}
 
 
 def _starts(ask: Ask, found: Sequence[Passage]) -> dict[Node, float]:
@@ -71,17 +90,17 @@ def _starts(ask: Ask, found: Sequence[Passage]) -> dict[Node, float]:
     return starts
 
 
-def _with_path(passage: Passage, walk: Walk, words: RoutingWords, share: float) -> Passage:
+def _weighed(passage: Passage, walk: Walk, words: RoutingWords, share: float, foreign: Collection[str]) -> Passage:
     """Weigh the passage by its own score and by its path's strength."""
-    reached = walk.documents.get(passage.document)
-    if reached is None:
-        return msgspec.structs.replace(passage, score=round((1 - _PATH_SHARE) * passage.score, 6))
+    reached, away = walk.documents.get(passage.document), passage.document in foreign
+    strength = reached.score * (_FOREIGN if away else 1.0) if reached else 0.0
     return msgspec.structs.replace(
         passage,
-        score=round((1 - _PATH_SHARE) * passage.score * share + _PATH_SHARE * reached.score, 6),
+        score=round((1 - _PATH_SHARE) * passage.score * share + _PATH_SHARE * strength, 6),
         path=tuple(walk.path(passage.document, words.labels)),
-        strength=round(reached.score, 6),
-        sources=tuple(dict.fromkeys((*passage.sources, "graph"))),
+        strength=round(strength, 6),
+        foreign=away,
+        sources=tuple(dict.fromkeys((*passage.sources, "graph"))) if reached else passage.sources,
     )
 
 

@@ -3,6 +3,7 @@
 from importlib.resources import files
 
 from litestar import Response, get
+from litestar.exceptions import NotFoundException
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath
 
@@ -10,6 +11,7 @@ _CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+_ASSETS = {"console.css": "text/css", "console.js": "text/javascript", "render.js": "text/javascript"}
 _HEADERS = {"Content-Security-Policy": _CSP, "Referrer-Policy": "no-referrer", "Cache-Control": "no-cache"}
 
 
@@ -24,17 +26,12 @@ def page() -> Response[bytes]:
     return _serve("index.html", "text/html")
 
 
-@get("/console/console.css", include_in_schema=False, sync_to_thread=False)
-def style() -> Response[bytes]:
-    """Serve the style sheet."""
-    return _serve("console.css", "text/css")
-
-
 @get("/console/{name:str}", include_in_schema=False, sync_to_thread=False)
-def script(name: FromPath[str]) -> Response[bytes]:
-    """Serve one of the page's scripts."""
-    return _serve(name if name in SCRIPTS else "console.js", "text/javascript")
+def asset(name: FromPath[str]) -> Response[bytes]:
+    """Serve the style sheet or a script."""
+    if name not in _ASSETS:
+        raise NotFoundException("There is no such file.")
+    return _serve(name, _ASSETS[name])
 
 
-SCRIPTS = ("console.js", "render.js")
-HANDLERS: list[HTTPRouteHandler] = [page, style, script]
+HANDLERS: list[HTTPRouteHandler] = [page, asset]

@@ -30,7 +30,7 @@ async def _admit(data: QueryRequest, runtime: Runtime, options: ApiOptions) -> t
     refuse_later(data)
     if not data.question.strip():
         raise InvalidQuery("the question is empty", pointer="/question")
-    compile_filters(data.filters)
+    compile_filters(data.filters, runtime.mappings)
     waited = await wait_for(runtime, data.min_freshness, data.wait, options)
     return waited, await freshness_info(runtime, waited.ms)
 

@@ -19,9 +19,12 @@ from api.retrieval.highlight import highlights, words_of
 from api.retrieval.passages import Passage, read_passages
 from api.retrieval.question import ALPHAS, AnalyzedQuestion, analyze_question
 from api.retrieval.reader import document_info, open_reader
-from api.retrieval.search import Candidate, SearchPlan, search
+from api.retrieval.search import CHUNKS_PER_DOCUMENT, Candidate, SearchPlan, search
 from pipeline.ports.runtime import Runtime
 from schemas.query import HitParts, SearchHit, SearchRequest, SearchResponse
+
+_ALL_CHUNKS = 1_000
+"""Who asks for certain documents wants to see inside them."""
 
 
 @post(
@@ -37,12 +40,18 @@ async def search_texts(
     data: JSONBody[SearchRequest], asker: Given[Asker], runtime: Given[Runtime], options: Given[ApiOptions]
 ) -> SearchResponse:
     """Return chunks, best first."""
-    where = compile_filters(data.filters)
+    where = compile_filters(data.filters, runtime.mappings)
     await wait_for(runtime, data.min_freshness, data.wait, options)
     started = time.perf_counter()
     question = await analyze_question(runtime, data.query)
     analyzed = time.perf_counter()
-    plan = SearchPlan(where=where, wanted=data.offset + data.top_k, fusion=data.fusion, alpha=data.alpha)
+    plan = SearchPlan(
+        where=where,
+        wanted=data.offset + data.top_k,
+        fusion=data.fusion,
+        alpha=data.alpha,
+        per_document=_ALL_CHUNKS if where.documents else CHUNKS_PER_DOCUMENT,
+    )
     async with open_reader(runtime, asker) as reader:
         found = await search(reader, question, plan)
         page = found[data.offset : data.offset + data.top_k]

@@ -7,6 +7,7 @@ import msgspec
 
 from api.retrieval.access import Asker
 from pipeline.errors import InvalidQuery
+from pipeline.mapping import Mappings
 from pipeline.ports.chunk_index import ChunkFilter
 from pipeline.text.calendar import parse_date, parse_time, utc_text
 from schemas.change_event import split_document_key
@@ -24,6 +25,8 @@ class Where(msgspec.Struct, frozen=True, kw_only=True):
     updated_from: str = ""
     updated_to: str = ""
     fields: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    guarded: frozenset[str] = frozenset()
+    """Fields that the index does not know, because not everyone may see them: the manifest alone decides."""
 
     def chunk_filter(self, classes: tuple[str, ...] | None, documents: tuple[str, ...] = ()) -> ChunkFilter:
         """Return the index's filter; `documents` narrows it further."""
@@ -35,7 +38,7 @@ class Where(msgspec.Struct, frozen=True, kw_only=True):
             documents=documents or self.documents,
             updated_from=self.updated_from,
             updated_to=self.updated_to,
-            fields=self.fields,
+            fields={name: values for name, values in self.fields.items() if name not in self.guarded},
         )
 
     def matches(self, manifest: Manifest, asker: Asker) -> bool:
@@ -55,7 +58,12 @@ class Where(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def compile_filters(filters: Filters | None) -> Where:
+def guarded_fields(mappings: Mappings) -> frozenset[str]:
+    """Return the fields that some mapping restricts."""
+    return frozenset(name for mapping in mappings.all() for name, spec in mapping.fields.items() if spec.acl)
+
+
+def compile_filters(filters: Filters | None, mappings: Mappings) -> Where:
     """Read the filters of a request. Raises InvalidQuery for a time that is none."""
     if filters is None:
         return Where()
@@ -68,6 +76,7 @@ def compile_filters(filters: Filters | None) -> Where:
         updated_from=start,
         updated_to=end,
         fields={name: texts(value) for name, value in filters.fields.items() if texts(value)},
+        guarded=guarded_fields(mappings),
     )
 
 

@@ -26,6 +26,8 @@ class Passage(msgspec.Struct, frozen=True, kw_only=True):
     path: tuple[PathStep, ...] = ()
     strength: float = 0.0
     """Of the path, 0 to 1."""
+    foreign: bool = False
+    """True when the document is about other things, and at most mentions what was asked about."""
     fields: dict[str, Any] | None = None
 
     @property

@@ -44,6 +44,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
     focus: list[_Focus]
     relations: dict[str, RelationWeight]
     labels: dict[str, str]
+    topics: list[str]
 
 
 class Cues:
@@ -86,6 +87,8 @@ class RoutingWords(msgspec.Struct, frozen=True, kw_only=True):
     focuses: tuple[Focus, ...]
     relations: dict[str, RelationWeight]
     labels: dict[str, str]
+    topics: frozenset[str]
+    """Predicates that say what a document is about."""
 
     def focus(self, folded: str) -> Focus | None:
         """Return what the question is after, if a word tells."""
@@ -108,6 +111,7 @@ def routing_words(path: Path = ROUTING_FILE) -> RoutingWords:
             focuses=tuple(Focus(f.name, Cues(f.question), Cues(f.answer)) for f in file.focus),
             relations={"default": RelationWeight(0.5, 0.5), **file.relations},
             labels=file.labels,
+            topics=frozenset(file.topics),
         )
     except (OSError, yaml.YAMLError, msgspec.ValidationError, re.error) as error:
         raise InvalidConfiguration(f"{path}: {error}") from error

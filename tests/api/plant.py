@@ -22,6 +22,7 @@ def machine(no: str, position: int = 1, **changes: Any) -> Event:
         "keeper": "北村次郎",
         "notes": "毎週点検する。",
         "price": 1234567,
+        "updated_at": "2025-02-01T09:00:00+09:00",
     }
     return event("machines", no, position, {**record, **changes})
 
