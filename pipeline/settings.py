@@ -15,7 +15,7 @@ class Settings(BaseSettings):
     data: Path = Path(".shinsen")
     """The data folder of the embedded profile: one writer process at a time."""
     host: str = "127.0.0.1"
-    port: int = Field(8000, ge=0, le=65535)
+    port: int = Field(default=8000, ge=0, le=65535)
     allowed_hosts: tuple[str, ...] = ()
     """Host headers accepted besides loopback names."""
     anonymous_groups: tuple[str, ...] = ("*",)
@@ -36,20 +36,20 @@ class Settings(BaseSettings):
     embeddings_url: str = ""
     embeddings_model: str = ""
     embeddings_dimensions: int = 384
-    embeddings_key: str = Field("", repr=False)
-    workers: int = Field(0, ge=0, le=64)
+    embeddings_key: str = Field(default="", repr=False)
+    workers: int = Field(default=0, ge=0, le=64)
     """Model worker processes; 0 is one per core."""
-    stub_delay: float = Field(0.0, ge=0, le=60)
+    stub_delay: float = Field(default=0.0, ge=0, le=60)
     """Seconds that a stub model waits per text (fault and scale tests)."""
 
-    max_body: int = Field(16 << 20, ge=1024)
+    max_body: int = Field(default=16 << 20, ge=1024)
     """One HTTP request."""
-    max_event: int = Field(4 << 20, ge=1024)
+    max_event: int = Field(default=4 << 20, ge=1024)
     """One event."""
-    max_chunks: int = Field(2000, ge=1, le=1_000_000)
+    max_chunks: int = Field(default=2000, ge=1, le=1_000_000)
     """Chunks of one document."""
-    max_backlog: int = Field(20_000, ge=1)
+    max_backlog: int = Field(default=20_000, ge=1)
     """Logged events not yet reconciled; beyond it publishers get 429."""
-    sparql_timeout: float = Field(5.0, gt=0, le=300)
-    sparql_max_bytes: int = Field(8 << 20, ge=1024)
+    sparql_timeout: float = Field(default=5.0, gt=0, le=300)
+    sparql_max_bytes: int = Field(default=8 << 20, ge=1024)
     log_level: Literal["debug", "info", "warning", "error"] = "info"

@@ -1,0 +1,1 @@
+"""Benchmarks: ratios measured in one run, with seed, commit and raw log. `make bench` runs them."""
