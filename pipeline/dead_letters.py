@@ -27,8 +27,12 @@ def letter_id(event: str, code: str) -> str:
 
 
 def refused_event_id(raw: RawEvent) -> str:
-    """Return an id for an event that never reached the log: the same bytes, the same id."""
-    content = hashlib.sha256(raw.value or b"").hexdigest()[:24]
+    """Return an id for an event that never reached the log: the same bytes, the same id.
+
+    CloudEvents in binary mode say who they are in their headers.
+    """
+    named = sorted((name, value) for name, value in raw.headers.items() if name.startswith(("ce_", "ce-")))
+    content = hashlib.sha256(msgspec.msgpack.encode([raw.value, raw.key, named])).hexdigest()[:24]
     return raw.headers.get(RETRY_HEADER) or f"refused:{content}"
 
 

@@ -61,9 +61,11 @@ class Intake:
 
     async def submit(self, events: Sequence[RawEvent]) -> list[Submission]:
         """Take events in order; what is accepted is in the log, durably, on return."""
-        if self.end - self.reconciled + len(events) > self._max_backlog:
+        waiting = self.end - self.reconciled
+        # A batch beyond the limit alone is taken when nothing waits: sent again, it would never become smaller.
+        if waiting > 0 and waiting + len(events) > self._max_backlog:
             raise Backpressure(
-                f"{self.end - self.reconciled} events wait to be read (limit {self._max_backlog}); send again later",
+                f"{waiting} events wait to be read (limit {self._max_backlog}); send again later",
                 retry_after=2.0,
             )
         decoded = await asyncio.to_thread(lambda: [self._decode(raw) for raw in events])
