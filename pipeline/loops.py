@@ -70,5 +70,8 @@ class Loops:
                 continue
             if not found:
                 self._awake.clear()
+                # Not wait_for: until Python 3.12 it loses a cancellation that arrives with the wake-up,
+                # and `stop` would wait for ever.
                 with contextlib.suppress(TimeoutError):
-                    await asyncio.wait_for(self._awake.wait(), LOOK_AGAIN if self._busy() else None)
+                    async with asyncio.timeout(LOOK_AGAIN if self._busy() else None):
+                        await self._awake.wait()

@@ -66,5 +66,6 @@ async def _wait(changed: asyncio.Event, end: float) -> bool:
     if rest <= 0:
         return False
     with contextlib.suppress(TimeoutError):  # look again: something may have changed without a word
-        await asyncio.wait_for(changed.wait(), min(rest, POLL))
+        async with asyncio.timeout(min(rest, POLL)):  # not wait_for: see `Loops`
+            await changed.wait()
     return True
