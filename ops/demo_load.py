@@ -107,14 +107,14 @@ async def _indexed(connection: Connection, progress: Progress) -> None:
     while True:
         pending = (await connection.get("/v1/status"))["pending"]
         if first is None:
-            if not pending["documents"]:
+            if not any(pending.values()):
                 return
             first = pending
             bars["text"] = progress.add_task("searchable by text", total=pending["text"] or None)
             bars["documents"] = progress.add_task("with vectors and facts", total=pending["documents"])
         for name, bar in bars.items():
             progress.update(bar, completed=max(0, first[name] - pending[name]))
-        if not pending["documents"]:
+        if not any(pending.values()):  # re-linking counts, too: names that other documents declare
             return
         await asyncio.sleep(POLL_S)
 

@@ -25,6 +25,5 @@ async def in_process(settings: Settings) -> AsyncIterator[Opened]:
     """Open the data folder for writing. Raises DataFolderBusy, InvalidConfiguration, BackendUnavailable."""
     settings = with_remembered(settings)
     async with open_embedded(settings) as runtime:
-        app = create_app(runtime, settings)
-        async with app.lifespan():
-            yield Opened(runtime, app)
+        # No lifespan: the application opens nothing of its own, the runtime is what lives.
+        yield Opened(runtime, create_app(runtime, settings))

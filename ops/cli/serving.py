@@ -54,7 +54,7 @@ async def serving(settings: Settings, sock: socket.socket) -> AsyncIterator[Serv
             opened.app,
             log_config=None,
             access_log=False,
-            lifespan="off",  # `in_process` has run it
+            lifespan="off",  # see `in_process`
             server_header=False,
             timeout_graceful_shutdown=GRACE_S,
         )
