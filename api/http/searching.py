@@ -1,5 +1,6 @@
 """`POST /v1/search`: retrieval alone."""
 
+import asyncio
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -60,7 +61,7 @@ async def search_texts(
     timings = {"analyze": analyzed - started, "retrieve": time.perf_counter() - analyzed}
     timings["total"] = time.perf_counter() - started
     return SearchResponse(
-        hits=_hits(question, passages),
+        hits=await asyncio.to_thread(_hits, question, passages),
         query_type=question.query_type,
         total=len(found),
         facets=facets(found),

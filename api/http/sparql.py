@@ -9,6 +9,7 @@ from litestar.exceptions import HTTPException
 from litestar.handlers import HTTPRouteHandler
 
 from api.http.body import decode_body
+from api.http.described import SparqlOperation
 from api.http.given import Given
 from api.options import ApiOptions
 from api.retrieval.access import Asker
@@ -32,7 +33,13 @@ class SparqlRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     query: str
 
 
-@post("/v1/sparql", status_code=200, tags=["graph"], summary="SPARQL, read only")
+@post(
+    "/v1/sparql",
+    status_code=200,
+    tags=["graph"],
+    summary="SPARQL, read only",
+    operation_class=SparqlOperation,
+)
 async def sparql(
     request: Request[Any, Any, Any], asker: Given[Asker], runtime: Given[Runtime], options: Given[ApiOptions]
 ) -> Response[bytes]:

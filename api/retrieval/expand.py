@@ -1,5 +1,6 @@
 """Graph expansion: from entities and documents over live facts to documents that never hold the question's words."""
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from math import log10
@@ -69,10 +70,7 @@ async def expand(reader: Reader, starts: Mapping[Node, float], weights: Weights,
     for nodes, limit in list(zip(FRONTIER, FACTS, strict=True))[:hops]:
         frontier = frontier[:nodes]
         facts = await reader.facts_about([reached.node for reached in frontier], limit)
-        labels.learn(facts)
-        moves = _moves(frontier, facts, weights)
-        _keep_stated(documents, moves)
-        frontier = _advance(best, moves)
+        frontier = await asyncio.to_thread(_hop, frontier, facts, weights, best, documents, labels)
         if not frontier:
             break
     for reached in best.values():
@@ -81,6 +79,21 @@ async def expand(reader: Reader, starts: Mapping[Node, float], weights: Weights,
     manifests = await reader.manifests({*documents, *_named_documents(documents)})
     labels.learn_titles(manifests)
     return Walk({key: reached for key, reached in documents.items() if key in manifests}, labels)
+
+
+def _hop(
+    frontier: Sequence[Reached],
+    facts: Sequence[Fact],
+    weights: Weights,
+    best: dict[NodeKey, Reached],
+    documents: dict[str, Reached],
+    labels: Labels,
+) -> list[Reached]:
+    """Take one step from every node of the frontier; thousands of facts, so not on the event loop."""
+    labels.learn(facts)
+    moves = _moves(frontier, facts, weights)
+    _keep_stated(documents, moves)
+    return _advance(best, moves)
 
 
 def _moves(frontier: Sequence[Reached], facts: Sequence[Fact], weights: Weights) -> list[Reached]:

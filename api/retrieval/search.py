@@ -2,10 +2,11 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from api.retrieval.access import Asker
 from api.retrieval.filters import Where
 from api.retrieval.fusion import Fused, fuse
 from api.retrieval.question import ALPHAS, AnalyzedQuestion
@@ -94,12 +95,24 @@ async def _nothing() -> list[IndexHit]:
 async def _checked(reader: Reader, question: AnalyzedQuestion, plan: SearchPlan, lists: _Lists) -> list[Candidate]:
     """Fuse, let the manifests decide, put exact identifiers first, thin out documents."""
     alpha = ALPHAS[question.query_type] if plan.alpha is None else plan.alpha
-    fused = fuse(lists.lexical, lists.dense, plan.fusion, alpha)
+    fused = await asyncio.to_thread(_fused, lists, plan.fusion, alpha)
+    manifests = await reader.manifests(hit.document for hit in fused)
+    return await asyncio.to_thread(_live, fused, manifests, lists, plan, reader.asker)
+
+
+def _fused(lists: _Lists, fusion: Fusion, alpha: float) -> list[Fused]:
+    """Fuse both lists; chunks that only hold an identifier come last."""
+    fused = fuse(lists.lexical, lists.dense, fusion, alpha)
     known = {hit.id for hit in fused}
     extra = {hit.id: hit.document for hit in lists.exact_hits if hit.id not in known}
-    fused += [Fused(chunk, document, 0.0, None, None) for chunk, document in extra.items()]
-    manifests = await reader.manifests(hit.document for hit in fused)
-    live = {key: manifest for key, manifest in manifests.items() if plan.where.matches(manifest, reader.asker)}
+    return fused + [Fused(chunk, document, 0.0, None, None) for chunk, document in extra.items()]
+
+
+def _live(
+    fused: Sequence[Fused], manifests: Mapping[str, Manifest], lists: _Lists, plan: SearchPlan, asker: Asker
+) -> list[Candidate]:
+    """Keep what the manifests name and the filters let pass, in order."""
+    live = {key: manifest for key, manifest in manifests.items() if plan.where.matches(manifest, asker)}
     refs = {ref.id: (manifest, ref) for manifest in live.values() for ref in manifest.chunks}
     found = [_candidate(hit, *refs[hit.id], lists.exact[hit.id]) for hit in fused if hit.id in refs]
     found.sort(key=lambda c: (-c.exact, -c.score, c.document, c.ref.start, c.id))

@@ -20,15 +20,8 @@ MAPPINGS = Path(__file__).parent / "mappings"
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     """Settings of an embedded start with stub models."""
-    return Settings(
-        data=tmp_path / "data",
-        mappings=MAPPINGS,
-        analyzer="stub",
-        embedder="stub",
-        workers=1,
-        max_event=200_000,
-        max_body=400_000,
-    )
+    given = {"data": tmp_path / "data", "mappings": MAPPINGS, "max_event": 200_000, "max_body": 400_000}
+    return Settings.model_validate({**given, "analyzer": "stub", "embedder": "stub", "workers": 1})
 
 
 @pytest.fixture

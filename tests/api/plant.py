@@ -42,7 +42,13 @@ def report(key: str, body: str, position: int = 1, **changes: Any) -> Event:
 CAUSE = "Q-42の停止原因は、軸受の潤滑不足によって温度が上がったことである。"
 RULE = "本手順書は、粉砕機に適用する。運転を始める前に、軸受に油を差さなければならない。"
 SECRET = "Q-42の停止について、賠償の交渉を続けている。原因の公表は控えるため、口外しないこと。"
-OTHER = {"name": "大型選別機", "kind": "選別機", "aliases": "青い選別機", "place": "第一倉庫", "keeper": "南田花子"}
+OTHER: dict[str, Any] = {
+    "name": "大型選別機",
+    "kind": "選別機",
+    "aliases": "青い選別機",
+    "place": "第一倉庫",
+    "keeper": "南田花子",
+}
 SHORTAGE = "潤滑の記録。軸受の油が少なかったため、週に一度の給油を行うこととした。"
 CORPUS: list[Event] = [
     machine("Q-42"),

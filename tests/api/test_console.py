@@ -19,7 +19,9 @@ async def test_all_files_come_from_here_under_a_strict_policy(client: httpx.Asyn
 
 async def test_the_page_holds_no_inline_script_or_style(client: httpx.AsyncClient) -> None:
     class Reader(HTMLParser):
-        found: list[tuple[str, dict[str, str | None]]] = []
+        def __init__(self) -> None:
+            super().__init__()
+            self.found: list[tuple[str, dict[str, str | None]]] = []
 
         def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
             self.found.append((tag, dict(attrs)))

@@ -11,12 +11,20 @@ from pipeline.embedded import EmbeddedRuntime
 from tests.api.conftest import as_groups, client_of
 from tests.api.plant import report
 
+DETAIL = "secret detail"
+
 
 @pytest.mark.parametrize(
     ("method", "url", "status"),
-    [("GET", "/nothing/here", 404), ("GET", "/v1/query", 405), ("DELETE", "/v1/documents", 405), ("POST", "/v1/query", 400),
-     ("GET", "/v1/documents/a/b/c", 404), ("GET", "/schema/none.json", 404)],
-)  # fmt: skip
+    [
+        ("GET", "/nothing/here", 404),
+        ("GET", "/v1/query", 405),
+        ("DELETE", "/v1/documents", 405),
+        ("POST", "/v1/query", 400),
+        ("GET", "/v1/documents/a/b/c", 404),
+        ("GET", "/schema/none.json", 404),
+    ],
+)
 async def test_every_error_is_a_problem(client: httpx.AsyncClient, method: str, url: str, status: int) -> None:
     response = await client.request(method, url)
     assert response.status_code == status
@@ -32,7 +40,7 @@ async def test_an_unexpected_error_tells_nothing(
     client: httpx.AsyncClient, runtime: EmbeddedRuntime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def broken() -> None:
-        raise RuntimeError("secret detail")
+        raise RuntimeError(DETAIL)
 
     monkeypatch.setattr(runtime, "watermarks", broken)
     with structlog.testing.capture_logs() as logs:

@@ -104,25 +104,26 @@ async def test_other_media_types_are_415(client: httpx.AsyncClient) -> None:
     assert response.status_code == 415
 
 
-class TestCloudEvents:
-    EVENT = {
-        "specversion": "1.0",
-        "id": "1",
-        "source": "plant/reports",
-        "type": "plant.report.created",
-        "subject": "R7",
-        "time": "2025-03-01T09:00:00Z",
-        "datacontenttype": "application/json",
-        "data": GOOD["record"],
-    }
+CLOUD_EVENT = {
+    "specversion": "1.0",
+    "id": "1",
+    "source": "plant/reports",
+    "type": "plant.report.created",
+    "subject": "R7",
+    "time": "2025-03-01T09:00:00Z",
+    "datacontenttype": "application/json",
+    "data": GOOD["record"],
+}
 
+
+class TestCloudEvents:
     async def test_structured_and_batch(self, client: httpx.AsyncClient) -> None:
         one = await client.post(
-            "/v1/events", content=json.dumps(self.EVENT), headers={"content-type": "application/cloudevents+json"}
+            "/v1/events", content=json.dumps(CLOUD_EVENT), headers={"content-type": "application/cloudevents+json"}
         )
         many = await client.post(
             "/v1/events",
-            content=json.dumps([{**self.EVENT, "subject": "R8", "id": "2"}]),
+            content=json.dumps([{**CLOUD_EVENT, "subject": "R8", "id": "2"}]),
             headers={"content-type": "application/cloudevents-batch+json"},
         )
         assert (one.status_code, many.status_code) == (202, 202), (one.text, many.text)
@@ -131,7 +132,7 @@ class TestCloudEvents:
 
     async def test_binary(self, client: httpx.AsyncClient) -> None:
         headers = {
-            f"ce-{name}": str(self.EVENT[name]) for name in ("specversion", "id", "source", "type", "subject", "time")
+            f"ce-{name}": str(CLOUD_EVENT[name]) for name in ("specversion", "id", "source", "type", "subject", "time")
         }
         response = await client.post(
             "/v1/events", content=json.dumps(GOOD["record"]), headers={**headers, "content-type": "application/json"}

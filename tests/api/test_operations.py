@@ -83,6 +83,8 @@ async def test_openapi_describes_what_is_served(client: httpx.AsyncClient) -> No
     assert expected <= schema["paths"].keys()
     query = schema["components"]["schemas"]["QueryRequest"]["properties"]
     assert {"question", "source", "mode", "top_k", "filters", "min_freshness", "wait"} <= query.keys()
+    bodies = schema["paths"]["/v1/events"]["post"]["requestBody"]["content"]
+    assert {"application/json", "application/x-ndjson", "application/cloudevents+json"} <= bodies.keys()
     page = await client.get("/schema")
     assert page.headers["content-type"].startswith("text/html")
     assert "<script" not in page.text and "http://" not in page.text and "https://" not in page.text

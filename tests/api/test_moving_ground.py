@@ -1,0 +1,91 @@
+"""Answers while documents change: staged loads, changes between reading and answering."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+
+from api.answering import flow
+from pipeline.settings import Settings
+from pipeline.wiring import open_embedded
+from tests.api.conftest import Load, client_of
+from tests.api.plant import CAUSE, machine, report
+
+QUESTION = "Q-42の停止原因は何か。"
+
+
+class TestEvidenceThatChanges:
+    """The document changes after it was read and before the answer leaves."""
+
+    async def ask(
+        self, client: httpx.AsyncClient, load: Load, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], times: int
+    ) -> dict[str, Any]:
+        await load([machine("Q-42"), report("R1", CAUSE, machine="Q-42")])
+        real, calls = flow.score_sentences, 0
+
+        async def meanwhile(*given: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            if calls <= times:
+                await load([{**change, "position": 1 + calls}])
+            return await real(*given)
+
+        monkeypatch.setattr(flow, "score_sentences", meanwhile)
+        response = await client.post("/v1/query", json={"question": QUESTION}, headers={"X-Shinsen-Groups": "staff"})
+        assert response.status_code == 200, response.text
+        answer: dict[str, Any] = response.json()
+        return answer
+
+    async def test_an_update_is_fetched_once_more(
+        self, client: httpx.AsyncClient, load: Load, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        change = report("R1", "Q-42の停止原因は、歯車の摩耗である。", 2, machine="Q-42")
+        answer = await self.ask(client, load, monkeypatch, change, 1)
+        assert "歯車" in answer["answer"]["text"] and "潤滑" not in str(answer) and not answer["warnings"]
+
+    async def test_a_delete_leaves_nothing(
+        self, client: httpx.AsyncClient, load: Load, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        answer = await self.ask(client, load, monkeypatch, {**report("R1", ""), "op": "delete", "record": None}, 1)
+        assert "plant/reports/R1" not in str(answer) and "潤滑" not in str(answer)
+
+    async def test_a_narrowed_acl_holds_before_the_answer_leaves(
+        self, client: httpx.AsyncClient, load: Load, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        answer = await self.ask(client, load, monkeypatch, report("R1", CAUSE, machine="Q-42", acl=["legal"]), 1)
+        assert "plant/reports/R1" not in str(answer) and "潤滑" not in str(answer)
+
+    async def test_what_changes_all_the_time_is_left_out_with_a_warning(
+        self, client: httpx.AsyncClient, load: Load, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        answer = await self.ask(client, load, monkeypatch, report("R1", CAUSE, machine="Q-42"), 2)
+        assert "plant/reports/R1" not in {piece["document"]["key"] for piece in answer["evidence"]}
+        assert any("changed while answering" in warning for warning in answer["warnings"])
+
+
+class TestStagedLoad:
+    @pytest.fixture
+    async def slow(self, settings: Settings) -> AsyncIterator[httpx.AsyncClient]:
+        """A start whose models take their time."""
+        slow_settings = settings.model_copy(update={"stub_delay": 0.4})
+        async with open_embedded(slow_settings) as runtime, client_of(runtime, slow_settings) as opened:
+            yield opened
+
+    async def test_text_is_found_first_and_says_so(self, slow: httpx.AsyncClient) -> None:
+        events = [report(f"T{n}", f"給水ポンプ{n}号の記録。") for n in range(12)]
+        token = (await slow.post("/v1/events", json=events)).json()["token"]
+        stages: list[str] = []
+        for _ in range(100):
+            found = (await slow.post("/v1/search", json={"query": "給水ポンプ", "top_k": 50})).json()
+            stages += [hit["stage"] for hit in found["hits"]]
+            if stages:
+                break
+            await asyncio.sleep(0.05)
+        assert "text" in stages
+        pending = (await slow.get("/v1/freshness", params={"token": token})).json()
+        assert pending["token"]["satisfied"] is False and pending["watermarks"]["pending"] > 0
+        whole = {"query": "給水ポンプ", "top_k": 50, "min_freshness": token, "wait": "60s"}
+        found = (await slow.post("/v1/search", json=whole)).json()
+        assert {hit["stage"] for hit in found["hits"]} == {"full"} and len(found["hits"]) == 12
