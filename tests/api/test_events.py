@@ -152,6 +152,7 @@ async def test_back_pressure_is_429_with_retry_after(
     client: httpx.AsyncClient, runtime: EmbeddedRuntime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runtime.intake, "_max_backlog", 1)
+    monkeypatch.setattr(runtime.intake, "end", runtime.intake.end + 1)
     response = await client.post("/v1/events", json=CORPUS)
     assert response.status_code == 429 and int(response.headers["retry-after"]) >= 1
     assert response.json()["type"].endswith(":back-pressure")

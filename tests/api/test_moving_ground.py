@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from api.answering import flow
+from api.answering.extract import score_sentences
 from pipeline.settings import Settings
 from pipeline.wiring import open_embedded
 from tests.api.conftest import Load, client_of
@@ -23,16 +23,16 @@ class TestEvidenceThatChanges:
         self, client: httpx.AsyncClient, load: Load, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], times: int
     ) -> dict[str, Any]:
         await load([machine("Q-42"), report("R1", CAUSE, machine="Q-42")])
-        real, calls = flow.score_sentences, 0
+        calls = 0
 
         async def meanwhile(*given: Any) -> Any:
             nonlocal calls
             calls += 1
             if calls <= times:
                 await load([{**change, "position": 1 + calls}])
-            return await real(*given)
+            return await score_sentences(*given)
 
-        monkeypatch.setattr(flow, "score_sentences", meanwhile)
+        monkeypatch.setattr("api.answering.flow.score_sentences", meanwhile)
         response = await client.post("/v1/query", json={"question": QUESTION}, headers={"X-Shinsen-Groups": "staff"})
         assert response.status_code == 200, response.text
         answer: dict[str, Any] = response.json()
