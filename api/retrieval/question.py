@@ -33,12 +33,13 @@ class AnalyzedQuestion(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def lexical(self) -> LexicalQuery:
-        """What the lexical index is asked."""
-        return LexicalQuery(
-            terms=_distinct(self.analysis.terms, MAX_TERMS),
-            bigrams=_distinct(self.analysis.bigrams, MAX_BIGRAMS),
-            identifiers=self.identifiers,
-        )
+        """What the lexical index is asked: words. Bigrams beside them cost nDCG and time (ops/bench/RESULTS.md)."""
+        return LexicalQuery(terms=_distinct(self.analysis.terms, MAX_TERMS), identifiers=self.identifiers)
+
+    @property
+    def pieces(self) -> LexicalQuery:
+        """What it is asked when the words find little: parts of words, words the dictionary does not know."""
+        return LexicalQuery(terms=(), bigrams=_distinct(self.analysis.bigrams, MAX_BIGRAMS))
 
     @property
     def identifiers(self) -> tuple[str, ...]:

@@ -20,6 +20,8 @@ _OVERFETCH = 3
 _FEWEST = 50
 _MOST = 600
 _REFETCH = 4
+_FEW = 5
+"""Fewer hits than this are helped out by bigrams."""
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,7 +75,7 @@ async def _fetch(reader: Reader, question: AnalyzedQuestion, where: ChunkFilter,
     """Ask the index for both lists, and for the chunks that hold each identifier, at once."""
     chunks, asked = reader.indexes.chunks, question.identifiers
     lexical, dense, *exact = await asyncio.gather(
-        _lexical(reader, question.lexical, where, limit),
+        _lexical(reader, question, where, limit),
         chunks.dense(question.vector, where, limit) if question.vector else _nothing(),
         *(chunks.lexical(LexicalQuery(terms=(), identifiers=(name,)), where, limit) for name in asked),
     )
@@ -82,10 +84,18 @@ async def _fetch(reader: Reader, question: AnalyzedQuestion, where: ChunkFilter,
     return _Lists(lexical, dense, counts, [hit for found in exact for hit in found], full)
 
 
-async def _lexical(reader: Reader, query: LexicalQuery, where: ChunkFilter, limit: int) -> list[IndexHit]:
-    if not (query.terms or query.bigrams or query.identifiers):
-        return []
-    return await reader.indexes.chunks.lexical(query, where, limit)
+async def _lexical(reader: Reader, question: AnalyzedQuestion, where: ChunkFilter, limit: int) -> list[IndexHit]:
+    """Ask for the words; behind what they find, when that is little, what holds their pieces."""
+    chunks, query = reader.indexes.chunks, question.lexical
+    words = await chunks.lexical(query, where, limit) if query.terms or query.identifiers else []
+    if len(words) >= _FEW or not question.pieces.bigrams:
+        return words
+    known = {hit.id for hit in words}
+    pieces = [hit for hit in await chunks.lexical(question.pieces, where, limit) if hit.id not in known]
+    if not pieces:
+        return words
+    scale = (words[-1].score if words else 1.0) / (2 * pieces[0].score or 1.0)
+    return [*words, *(IndexHit(hit.id, hit.document, hit.score * scale) for hit in pieces)][:limit]
 
 
 async def _nothing() -> list[IndexHit]:
