@@ -57,8 +57,8 @@ soak: $(DEV) ## Fault tests again and again over random histories: SOAK=number o
 	SHINSEN_SOAK=$${SOAK:-200} $(PYTEST) tests/faults $(ARGS)
 
 .PHONY: eval
-eval: $(DEV) ## The demo's golden questions against the running or the embedded profile
-	$(PY) -m ops.eval $(ARGS)
+eval: $(DEV) ## The demo's golden questions over DATA (run `make run` once before)
+	$(PY) -m ops.evaluation --data $(DATA) $(ARGS)
 
 .PHONY: stack
 stack: $(DEV) ## Start the real servers without Docker (see ops/stack)

@@ -6,10 +6,12 @@ from collections.abc import Coroutine
 from enum import IntEnum
 from typing import Any, NoReturn, TypeVar
 
+import structlog
 import typer
 from rich.console import Console
 from rich.markup import escape
 
+from ops.cli.logs import log_at
 from ops.connection import ApiProblem, NoDataFolder, Unreachable
 from pipeline.data_folder import DataFolderBusy
 from pipeline.errors import BackendUnavailable, Backpressure, InvalidConfiguration, NotFresh, ShinsenError
@@ -74,6 +76,8 @@ def fail(message: str, code: Exit = Exit.FAILED) -> NoReturn:
 
 def run_command(work: Coroutine[Any, Any, Result]) -> Result:
     """Run a command's work; expected errors become a message and an exit code."""
+    if not structlog.is_configured():
+        log_at("warning")  # structlog's own default would write into our output
     try:
         return asyncio.run(work)
     except ShinsenError as error:

@@ -2,15 +2,22 @@
 
 import logging
 import sys
+from typing import Literal
 
 import structlog
 
 from pipeline.settings import Settings
 
+Level = Literal["debug", "info", "warning", "error"]
+
 
 def configure_logs(settings: Settings, *, quiet: bool) -> None:
     """Log at the level of the settings; `quiet` means warnings only unless a level was asked for."""
-    level = "warning" if quiet and "log_level" not in settings.model_fields_set else settings.log_level
+    log_at("warning" if quiet and "log_level" not in settings.model_fields_set else settings.log_level)
+
+
+def log_at(level: Level) -> None:
+    """Log at this level and above."""
     number = logging.getLevelNamesMapping()[level.upper()]
     logging.basicConfig(level=max(number, logging.WARNING), stream=sys.stderr, format="%(name)s: %(message)s")
     readable = sys.stderr.isatty()

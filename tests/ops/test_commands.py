@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-import jsonschema
+import jsonschema  # type: ignore[import-untyped]
 import pytest
 
 from schemas.freshness import encode_token
@@ -35,7 +35,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_help_lists_the_commands_and_the_exit_codes() -> None:
     result = shinsen("--help")
     assert result.exit_code == OK
-    commands = "run publish ask search sparql status replay digest dlq doctor schema".split()
+    commands = ["run", "publish", "ask", "search", "sparql", "status", "replay", "digest", "dlq", "doctor", "schema"]
     assert [name for name in commands if name not in result.output] == []
     assert "Exit codes" in result.output
 

@@ -74,8 +74,11 @@ def test_a_full_sync_that_cannot_read_everything_deletes_nothing(tmp_path: Path)
 
 
 def test_a_document_that_becomes_a_dead_letter_is_named_with_its_line(tmp_path: Path) -> None:
-    events = write_events(tmp_path / "e.jsonl", native("MR-1", "点検。"), native("MR-2", "", title=None))
-    events.write_text(events.read_text() + '{"source":"hr","collection":"staff","key":"1","position":1,"record":{"x":1}}\n')
+    unmapped = {"source": "hr", "collection": "staff", "key": "1", "position": 1, "record": {"x": 1}}
+    events = write_events(tmp_path / "e.jsonl", native("MR-1", "点検。"), native("MR-2", "", title=None), unmapped)
+    events.write_text(
+        events.read_text() + '{"source":"hr","collection":"staff","key":"1","position":1,"record":{"x":1}}\n'
+    )
     env = {"SHINSEN_MAPPINGS": str(MAPPINGS)}
     result = shinsen("publish", events, "--data", tmp_path / "d", env=env)
     assert result.exit_code == 5, result.output
