@@ -52,4 +52,23 @@ class Settings(BaseSettings):
     """Logged events not yet reconciled; beyond it publishers get 429."""
     sparql_timeout: float = Field(default=5.0, gt=0, le=300)
     sparql_max_bytes: int = Field(default=8 << 20, ge=1024)
+
+    # The stack: several machines.
+    kafka: str = ""
+    """Bootstrap servers, `host:9092`, several separated by commas."""
+    postgres: str = Field(default="", repr=False)
+    """`postgresql://user:password@host/database`: records, manifests, caches."""
+    weaviate: str = ""
+    """`http://host:8080`."""
+    weaviate_grpc: str = ""
+    """`host:50051`; the same host's 50051 when empty."""
+    sparql: str = ""
+    """Base of a SPARQL 1.1 server's `/query` and `/update`: `http://host:3030/ds` (Fuseki), `http://host:7878`."""
+    topic_prefix: str = Field(default="shinsen.", pattern=r"^[A-Za-z0-9._-]*$")
+    """Of all topics and of the consumer group: one per installation on a shared Kafka."""
+    partitions: int = Field(default=4, ge=1, le=10_000)
+    """Of the topics when they are created; more workers than this stand idle."""
+    space: str = Field(default="", pattern=r"^[A-Za-z0-9]*$")
+    """Prefix of collections and graphs: one per installation on a shared Weaviate or SPARQL server."""
+
     log_level: Literal["debug", "info", "warning", "error"] = "info"

@@ -87,7 +87,7 @@ class WeaviateChunks:
         collection = await self._collection()
         whole = iter(await self._with_kept_vectors(collection, list(newest.values())))
         while batch := list(islice(whole, WRITE_BATCH)):
-            objects = await asyncio.to_thread(lambda batch=batch: [at.to_object(chunk) for chunk in batch])
+            objects = await asyncio.to_thread(at.to_objects, batch)
             with self._answering():
                 done = await collection.data.insert_many(objects)
             if done.errors:  # the client only logs them

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
-import grpc
+import grpc  # type: ignore[import-untyped]
 import httpx
 import msgspec
 import weaviate

@@ -10,8 +10,9 @@ from urllib.parse import urlsplit
 import httpx
 import msgspec
 
-from pipeline.backends.graph_terms import XSD, Iri, Typed, canonical_literal
+from pipeline.backends.graph_terms import Iri, Typed, canonical_literal
 from pipeline.errors import BackendUnavailable, InvalidConfiguration, InvalidQuery, QueryTimeout
+from pipeline.steps.iris import XSD
 from schemas.knowledge import LiteralValue
 
 if TYPE_CHECKING:
@@ -92,7 +93,9 @@ class SparqlClient:
         async with self._answering({"query": text}, RESULTS) as response:
             body = await response.aread()
         if response.status_code >= 300 or body.endswith(CANCELLED):
-            raise self._unavailable(self._at.query, f"status {response.status_code}: {body[-300:].decode('utf-8', 'replace')}")
+            raise self._unavailable(
+                self._at.query, f"status {response.status_code}: {body[-300:].decode('utf-8', 'replace')}"
+            )
         try:
             found = msgspec.json.decode(body, type=_Results)
         except msgspec.DecodeError as error:
@@ -123,9 +126,11 @@ class SparqlClient:
         if body.endswith(CANCELLED) or (response.status_code == 503 and b"timed out" in body):
             raise QueryTimeout("the query ran longer than the server lets it and was stopped; ask for less")
         if response.status_code in (400, 413, 414):
-            raise InvalidQuery(body[:300].decode("utf-8", "replace").strip() or "the server refused the query")
+            raise InvalidQuery(_shown(body) or "the server refused the query")
         if response.status_code >= 300:
-            raise self._unavailable(self._at.query, f"status {response.status_code}: {body[:300].decode('utf-8', 'replace')}")
+            raise self._unavailable(
+                self._at.query, f"status {response.status_code}: {body[:300].decode('utf-8', 'replace')}"
+            )
         if media_type == RESULTS:
             try:
                 msgspec.json.decode(body, type=msgspec.Raw)
@@ -153,6 +158,10 @@ async def _limited(response: httpx.Response, max_bytes: int) -> bytes:
         if len(body) > max_bytes:
             raise InvalidQuery("the result is over the size limit; add LIMIT or ask for fewer columns")
     return bytes(body)
+
+
+def _shown(body: bytes) -> str:
+    return body[:300].decode("utf-8", "replace").strip()
 
 
 def _term(cell: _Cell) -> Iri | Typed:

@@ -7,7 +7,7 @@ import msgspec
 
 from pipeline.backends import graph_terms as terms
 from pipeline.backends.graph_sparql_client import Row, SparqlClient
-from pipeline.backends.graph_sparql_space import Space
+from pipeline.backends.graph_sparql_space import HAS_GRAPH, Space
 from pipeline.backends.graph_terms import Iri, Typed
 from pipeline.steps.iris import node_iri
 from schemas.knowledge import ALIAS, LABEL, DocumentRef, EntityRef, Fact, Node
@@ -38,7 +38,7 @@ class FactReader:
         """Return the class graphs of this space that were ever written to."""
         space = self._space
         rows = await self._client.select(
-            f"SELECT ?g {{ GRAPH {space.meta.n3()} {{ {space.name.n3()} <{terms.V}classGraph> ?g }} }} ORDER BY ?g"
+            f"SELECT ?g {{ GRAPH {space.meta.n3()} {{ {space.name.n3()} {HAS_GRAPH.n3()} ?g }} }} ORDER BY ?g"
         )
         return [row["g"].value for row in rows]
 
@@ -67,15 +67,11 @@ class FactReader:
             found.update(await self._facts(" UNION ".join(some), None, ""))
         return _ordered(found)
 
-    async def _facts(
-        self, pattern: str, classes: Sequence[str] | None, modifiers: str
-    ) -> dict[tuple[str, str], Fact]:
+    async def _facts(self, pattern: str, classes: Sequence[str] | None, modifiers: str) -> dict[tuple[str, str], Fact]:
         rows = await self._client.select(
             f"SELECT DISTINCT ?g ?fact ?record {{ {pattern} {self._only(classes)} }} {modifiers}"
         )
-        return {
-            (row["fact"].value, row["g"].value): fact for row in rows if (fact := self._fact(row)) is not None
-        }
+        return {(row["fact"].value, row["g"].value): fact for row in rows if (fact := self._fact(row)) is not None}
 
     def _only(self, classes: Sequence[str] | None) -> str:
         """Return the condition on `?g`."""
@@ -96,7 +92,9 @@ class FactReader:
         wanted = text.casefold()
         if not self._odd:
             self._odd = _folds_otherwise()
-        holds = f"CONTAINS(LCASE(STR(?name)), {Typed(wanted).n3()}) || REGEX(STR(?name), {Typed(f'[{self._odd}]').n3()})"
+        holds = (
+            f"CONTAINS(LCASE(STR(?name)), {Typed(wanted).n3()}) || REGEX(STR(?name), {Typed(f'[{self._odd}]').n3()})"
+        )
         rows = await self._client.select(
             f"SELECT ?g ?subject ?name (MIN(?one) AS ?record) {{ VALUES ?naming {{ {_NAMING} }} GRAPH ?g {{"
             f" ?fact {_PREDICATE} ?naming ; {_SUBJECT} ?subject ; {_OBJECT} ?name ; {_RECORD} ?one }}"

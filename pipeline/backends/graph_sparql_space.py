@@ -15,10 +15,18 @@ from schemas.knowledge import Fact
 
 SPACE_PREFIX = "urn:shinsen:space:"
 HAS_GRAPH = Iri(V + "classGraph")
-_D, _VERSION, _STATEMENT = (Iri(name).n3() for name in (terms.DOCUMENT, terms.FACTS_VERSION, terms.STATEMENT))
-_TRIPLE = " ; ".join(
-    f"{Iri(name).n3()} {variable}" for name, variable in zip((terms.SUBJECT, terms.PREDICATE, terms.OBJECT), ("?s", "?p", "?o"), strict=True)
+_DOCUMENT, _VERSION, _STATEMENT, _SUBJECT, _PREDICATE, _OBJECT = (
+    Iri(name).n3()
+    for name in (
+        terms.DOCUMENT,
+        terms.FACTS_VERSION,
+        terms.STATEMENT,
+        terms.SUBJECT,
+        terms.PREDICATE,
+        terms.OBJECT,
+    )
 )
+_TRIPLE = f"{_SUBJECT} ?s ; {_PREDICATE} ?p ; {_OBJECT} ?o"
 
 
 class Space:
@@ -72,16 +80,18 @@ class Space:
 
         The triples go first: once the fact nodes are gone nothing tells which ones they supported.
         """
-        named = terms.document_term(document).n3()
-        version = Typed(live).n3()
-        dead = f"FILTER(!sameTerm(?version, {version}))" if live else ""
-        lives = f"!sameTerm(?holder, {named})" + (f" || sameTerm(?its, {version})" if live else "")
-        dying = f"?fact {_D} {named} ; {_VERSION} ?version"
+        version = f"FILTER(!sameTerm(?version, {Typed(live).n3()}))" if live else ""
+        dies = f"{_DOCUMENT} {terms.document_term(document).n3()} ; {_VERSION} ?version"
+        # Nested, so that ?other is bound before anything of it is looked up: in one pattern with its
+        # document Oxigraph starts from all documents, for each dying fact anew.
+        unsupported = (
+            f"FILTER NOT EXISTS {{ ?other {_STATEMENT} ?statement FILTER NOT EXISTS {{ ?other {dies} . {version} }} }}"
+        )
         return (
-            f"DELETE {{ GRAPH ?g {{ ?s ?p ?o }} }} WHERE {{ GRAPH ?g {{ {dying} ; {_STATEMENT} ?statement ; {_TRIPLE} . {dead}"
-            f" FILTER NOT EXISTS {{ ?other {_STATEMENT} ?statement ; {_D} ?holder ; {_VERSION} ?its FILTER({lives}) }}"
-            f" }} {self.within} }} ;\n"
-            f"DELETE {{ GRAPH ?g {{ ?fact ?p ?o }} }} WHERE {{ GRAPH ?g {{ {dying} ; ?p ?o . {dead} }} {self.within} }}"
+            f"DELETE {{ GRAPH ?g {{ ?s ?p ?o }} }} WHERE {{ GRAPH ?g {{"
+            f" ?fact {dies} ; {_STATEMENT} ?statement ; {_TRIPLE} . {version} {unsupported} }} {self.within} }} ;\n"
+            f"DELETE {{ GRAPH ?g {{ ?fact ?p ?o }} }} WHERE {{ GRAPH ?g {{"
+            f" ?fact {dies} ; ?p ?o . {version} }} {self.within} }}"
         )
 
     def drop(self, graphs: Iterable[str]) -> str:

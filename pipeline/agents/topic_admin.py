@@ -1,0 +1,84 @@
+"""Creating the topics, and refusing to start where one is missing or other than declared."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from aiokafka.errors import KafkaError, TopicAlreadyExistsError
+
+from pipeline.errors import BackendUnavailable, InvalidConfiguration
+from schemas.topics import Topic
+
+REPLICAS = 3
+"""Of each partition, where there are so many brokers."""
+COMMAND = "python -m pipeline.agents create-topics"
+
+
+async def create_topics(bootstrap: str, declared: Sequence[Topic]) -> None:
+    """Create what is missing; topics that are there stay as they are."""
+    async with _admin(bootstrap) as admin:
+        there = await admin.list_topics()
+        brokers = len((await admin.describe_cluster())["brokers"])
+        for topic in declared:
+            if topic.name not in there:
+                await _create(admin, topic, min(REPLICAS, brokers))
+
+
+async def _create(admin: AIOKafkaAdminClient, topic: Topic, replicas: int) -> None:
+    new = NewTopic(topic.name, topic.partitions, replicas, topic_configs=_settings(topic))
+    try:
+        answer = await admin.create_topics([new])
+    except TopicAlreadyExistsError:
+        return
+    for name, code, *rest in answer.topic_errors:
+        if code not in (0, TopicAlreadyExistsError.errno):
+            raise BackendUnavailable(f"Kafka did not create the topic {name}: error {code} {rest}")
+
+
+async def check_topics(bootstrap: str, declared: Sequence[Topic]) -> None:
+    """Raise InvalidConfiguration naming the command that mends it; more partitions than declared are fine."""
+    async with _admin(bootstrap) as admin:
+        there = {found["topic"]: found for found in await admin.describe_topics()}
+        missing = [topic.name for topic in declared if topic.name not in there]
+        if missing:
+            raise InvalidConfiguration(f"Kafka has no topic {', '.join(missing)}; create it: {COMMAND}")
+        for topic in declared:
+            number = len(there[topic.name]["partitions"])
+            if number < topic.partitions:
+                raise InvalidConfiguration(
+                    f"the topic {topic.name} has {number} partitions, declared are {topic.partitions}: set "
+                    "SHINSEN_PARTITIONS to what is there, or add partitions with kafka-topics --alter"
+                )
+            await _check_cleanup(admin, topic)
+
+
+async def _check_cleanup(admin: AIOKafkaAdminClient, topic: Topic) -> None:
+    answers = await admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, topic.name)])
+    entries = [entry for answer in answers for resource in answer.resources for entry in resource[4]]
+    found = {entry[0]: entry[1] for entry in entries}.get("cleanup.policy", topic.cleanup)
+    if found != topic.cleanup:
+        raise InvalidConfiguration(
+            f"the topic {topic.name} has cleanup.policy={found}, not {topic.cleanup}: events would be lost or kept "
+            f"for ever; mend it with kafka-configs --alter, or delete the topic and run {COMMAND}"
+        )
+
+
+def _settings(topic: Topic) -> dict[str, str]:
+    settings: dict[str, str] = {"cleanup.policy": topic.cleanup}
+    if topic.cleanup == "delete":
+        settings["retention.ms"] = str(topic.retention_ms)
+    return settings
+
+
+@asynccontextmanager
+async def _admin(bootstrap: str) -> AsyncIterator[Any]:
+    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
+    try:
+        await admin.start()
+        yield admin
+    except (KafkaError, OSError) as error:
+        raise BackendUnavailable(f"Kafka at {bootstrap}: {error}; check that it runs and is reachable") from error
+    finally:
+        await admin.close()

@@ -1,0 +1,115 @@
+"""A worker of the stack as a child process, over real servers, and what a test needs to know of it."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import psycopg
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+
+from ops.stack.server import Endpoint
+from pipeline.settings import Settings
+from pipeline.stack_wiring import stack_topics
+from schemas.topics import Topics
+
+Message = tuple[str, bytes | None]
+"""Key and value."""
+
+
+class Stack:
+    """One installation of its own on shared servers: topics, database, space."""
+
+    def __init__(self, started: Callable[[str], Endpoint], sparql: str, folder: Path) -> None:
+        name = f"t{uuid.uuid4().hex[:10]}"
+        weaviate, postgres = started("weaviate"), started("postgres")
+        with psycopg.connect(postgres.url, autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {name}")
+        self.settings = Settings(
+            data=folder,
+            analyzer="stub",
+            embedder="stub",
+            kafka=started("kafka").url,
+            postgres=psycopg.conninfo.make_conninfo(postgres.url, dbname=name),
+            weaviate=weaviate.url,
+            weaviate_grpc=f"{weaviate.host}:{weaviate.ports['grpc']}",
+            sparql=started(sparql).url,
+            topic_prefix=f"{name}.",
+            partitions=2,
+            space=name,
+        )
+        self.log = folder / "worker.log"
+        self._workers: list[subprocess.Popen[bytes]] = []
+
+    @property
+    def topics(self) -> Topics:
+        return stack_topics(self.settings)
+
+    def command(self, name: str, **changed: object) -> "subprocess.Popen[bytes]":
+        """Start `python -m pipeline.agents NAME`, its output appended to the log."""
+        given = self.settings.model_dump(exclude_defaults=True) | changed
+        env = {f"SHINSEN_{key.upper()}": str(value) for key, value in given.items()}
+        with self.log.open("ab") as out:
+            return subprocess.Popen(
+                [sys.executable, "-m", "pipeline.agents", name], env={**os.environ, **env}, stdout=out, stderr=out
+            )
+
+    def start(self, **changed: object) -> "subprocess.Popen[bytes]":
+        """Start a worker, with other settings if given."""
+        worker = self.command("run", **changed)
+        self._workers.append(worker)
+        return worker
+
+    def end(self) -> None:
+        """Kill every worker that still runs."""
+        for worker in self._workers:
+            if worker.poll() is None:
+                worker.send_signal(signal.SIGKILL)
+            worker.wait(30)
+
+    async def publish(self, messages: Sequence[Message]) -> None:
+        """Send messages to the source topic, in order, keyed."""
+        async with AIOKafkaProducer(bootstrap_servers=self.settings.kafka, acks="all") as producer:
+            for key, value in messages:
+                await producer.send_and_wait(self.topics.events.name, value, key=key.encode())
+
+    async def committed(self) -> tuple[int, int]:
+        """Return how many messages the group has acknowledged, and how many there are."""
+        group, topic = f"{self.settings.topic_prefix}indexer", self.topics.events.name
+        consumer = AIOKafkaConsumer(bootstrap_servers=self.settings.kafka, group_id=group, enable_auto_commit=False)
+        async with consumer:
+            all_of = [TopicPartition(topic, n) for n in range(self.settings.partitions)]
+            ends = await consumer.end_offsets(all_of)
+            consumer.assign(all_of)
+            done = [await consumer.committed(one) or 0 for one in all_of]
+        return sum(done), sum(ends.values())
+
+    async def settled(self, worker: "subprocess.Popen[bytes]", seconds: float = 90) -> None:
+        """Wait until everything is acknowledged; a worker that ended by itself is an error."""
+        end = asyncio.get_running_loop().time() + seconds
+        while True:
+            done, there = await self.committed()
+            if done == there:
+                return
+            assert worker.poll() is None, f"the worker ended with {worker.returncode}:\n{self.tail()}"
+            assert asyncio.get_running_loop().time() < end, f"{done} of {there} acknowledged:\n{self.tail()}"
+            await asyncio.sleep(0.2)
+
+    async def read(self, topic: str, partitions: int) -> list[tuple[bytes | None, bytes | None, dict[str, bytes]]]:
+        """Return (key, value, headers) of every message of a topic."""
+        all_of = [TopicPartition(topic, n) for n in range(partitions)]
+        found = []
+        async with AIOKafkaConsumer(bootstrap_servers=self.settings.kafka, auto_offset_reset="earliest") as consumer:
+            consumer.assign(all_of)
+            left = sum((await consumer.end_offsets(all_of)).values())
+            while len(found) < left:
+                for messages in (await consumer.getmany(timeout_ms=1_000)).values():
+                    found += [(m.key, m.value, dict(m.headers)) for m in messages]
+        return found
+
+    def tail(self) -> str:
+        return self.log.read_text(errors="replace")[-4_000:] if self.log.exists() else ""
