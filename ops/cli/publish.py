@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import typer
@@ -47,21 +47,34 @@ class Order(StrEnum):
     FILE = "file"
 
 
+Source = Annotated[str, typer.Option("--source", help="Source system of rows and documents.")]
+Collection = Annotated[str, typer.Option("--collection", help="Collection of rows and documents.")]
+Key = Annotated[str, typer.Option("--key", help="Key columns, comma-separated, in place of the mapping's.")]
+Form = Annotated[FileFormat | None, typer.Option("--format", help="By the ending when left out.")]
+Encoding = Annotated[str | None, typer.Option("--encoding", help="Found out when left out.")]
+MappingFolder = Annotated[Path | None, typer.Option("--mappings", help="Mappings, for keys and times.")]
+OrderBy = Annotated[Order, typer.Option("--order", help="Which time orders versions.")]
+FullSync = Annotated[bool, typer.Option("--full-sync", help="Also delete what is gone from the file.")]
+Lane = Annotated[LaneName, typer.Option("--lane", help="live: before bulk loads.")]
+WaitIndexed = Annotated[
+    bool | None, typer.Option("--wait/--no-wait", help="Until all is indexed; by default when no server runs.")
+]
+Timeout = Annotated[float, typer.Option("--timeout", help="Seconds that --wait may take.")]
+
+
 def publish(
     path: Annotated[Path, typer.Argument(help="JSONL, JSON, CSV, or a folder of Markdown and text.")],
-    source: Annotated[str, typer.Option("--source", help="Source system of rows and documents.")] = "",
-    collection: Annotated[str, typer.Option("--collection", help="Collection of rows and documents.")] = "",
-    key: Annotated[str, typer.Option("--key", help="Key columns, comma-separated, in place of the mapping's.")] = "",
-    form: Annotated[FileFormat | None, typer.Option("--format", help="By the ending when left out.")] = None,
-    encoding: Annotated[str | None, typer.Option("--encoding", help="Found out when left out.")] = None,
-    mappings: Annotated[Path | None, typer.Option("--mappings", help="Mappings, for keys and times.")] = None,
-    order: Annotated[Order, typer.Option("--order", help="Which time orders versions.")] = Order.RECORD,
-    full_sync: Annotated[bool, typer.Option("--full-sync", help="Also delete what is gone from the file.")] = False,
-    lane: Annotated[LaneName, typer.Option("--lane", help="live: before bulk loads.")] = LaneName.BULK,
-    wait: Annotated[
-        bool | None, typer.Option("--wait/--no-wait", help="Until all is indexed; by default when no server runs.")
-    ] = None,
-    timeout: Annotated[float, typer.Option("--timeout", help="Seconds that --wait may take.")] = 3600.0,
+    source: Source = "",
+    collection: Collection = "",
+    key: Key = "",
+    form: Form = None,
+    encoding: Encoding = None,
+    mappings: MappingFolder = None,
+    order: OrderBy = Order.RECORD,
+    full_sync: FullSync = False,
+    lane: Lane = LaneName.BULK,
+    wait: WaitIndexed = None,
+    timeout: Timeout = 3600.0,
     url: Url = None,
     data: Data = None,
     as_json: Json = False,
@@ -69,38 +82,39 @@ def publish(
     """Publish a file or folder; says what was refused, with file and line. Exit code 5 when something was."""
     check_place(url, data)
     positive(timeout, "--timeout")
-    settings = with_remembered(settings_or_fail(data=data))
-    folder = mappings or settings.mappings
-    try:
-        reading = Reading(
-            path,
-            load_mappings([folder] if folder else []),
-            source=source,
-            collection=collection,
-            key=tuple(name.strip() for name in key.split(",") if name.strip()),
-            format=form.value if form else None,
-            encoding=encoding,
-            order=order.value,
-            lane=lane.value,
-        )
-    except InvalidConfiguration as error:
-        fail(str(error), Exit.USAGE)
     if full_sync and not (source and collection):
         fail("--full-sync needs --source and --collection", Exit.USAGE)
+    keys = tuple(name.strip() for name in key.split(",") if name.strip())
+    options = {"source": source, "collection": collection, "key": keys, "encoding": encoding, "order": order.value}
+    reading = _open(path, mappings, data, format=form.value if form else None, lane=lane.value, **options)
 
     async def work() -> Report:
         async with connect(url=url, data=data, create=True) as connection:
             with _progress(path) as progress:
                 publishing = Publishing(connection, Publisher.over(connection, lane=lane.value), progress)
-                await publishing.publish(reading)
-                if full_sync:
-                    await publishing.settle(timeout)
-                    await publishing.sync_deletes(reading)
+                await _publish(publishing, reading, full_sync=full_sync, timeout=timeout)
                 if wait or (wait is None and connection.in_process):
                     await publishing.settle(timeout)
             return publishing.report
 
     _show(run_command(work()), as_json=as_json)
+
+
+def _open(path: Path, mappings: Path | None, data: Path | None, **options: Any) -> Reading:
+    """Open the file with the mappings given, else those that the data folder was built with."""
+    folder = mappings or with_remembered(settings_or_fail(data=data)).mappings
+    try:
+        return Reading(path, load_mappings([folder] if folder else []), **options)
+    except InvalidConfiguration as error:
+        fail(str(error), Exit.USAGE)
+
+
+async def _publish(publishing: Publishing, reading: Reading, *, full_sync: bool, timeout: float) -> None:
+    await publishing.publish(reading)
+    if full_sync:
+        # What is not indexed yet is not listed yet, and would be taken for gone.
+        await publishing.settle(timeout)
+        await publishing.sync_deletes(reading)
 
 
 @contextlib.contextmanager
