@@ -1,5 +1,6 @@
 """The journey of one question: route, gather, extract, check, cite; as events that may be streamed."""
 
+import asyncio
 import time
 from collections.abc import AsyncIterator
 from typing import Any
@@ -17,15 +18,17 @@ from api.answering.select import select
 from api.answering.show import Shown, cut, focus
 from api.answering.sources import Ask
 from api.retrieval.access import Asker
-from api.retrieval.entities import link_entities
+from api.retrieval.entities import LinkedEntity, link_entities
 from api.retrieval.filters import compile_filters
 from api.retrieval.names import Names
 from api.retrieval.passages import Passage
-from api.retrieval.question import analyze_question
+from api.retrieval.question import AnalyzedQuestion, analyze_question
 from api.retrieval.reader import Reader, open_reader
 from api.routing.rules import Decision, decide
 from api.routing.words import RoutingWords
+from pipeline.errors import BackendUnavailable
 from pipeline.ports.runtime import Runtime
+from pipeline.steps.name_index import NameIndex
 from schemas.query import (
     Answer,
     Evidence,
@@ -72,21 +75,32 @@ class Flow:
         for claim in done.answer.claims:
             yield "token", {"text": claim.text, "citations": claim.citations}
         yield "check", {"groundedness": done.answer.groundedness, "answerable": done.answer.answerable}
-        yield "done", _response(request, route, done, freshness, clock)
+        yield "done", _response(request, route, done, freshness, clock, ask.notes)
 
     async def _prepare(self, reader: Reader, request: QueryRequest, exact: bool) -> Ask:
         """Analyze the question and find what it names."""
         question = await analyze_question(self._runtime, request.question)
         index = await self._names.index(self._runtime.state, reader.generation, exact=exact)
+        entities, notes = await self._link(reader, question, index)
         return Ask(
             reader=reader,
             question=question,
-            entities=await link_entities(reader, question, index),
+            entities=entities,
+            notes=notes,
             where=compile_filters(request.filters, self._runtime.mappings),
             top_k=request.top_k,
             words=self._words,
             labels=lambda document: list(field_labels(self._runtime.mappings, document).values()),
         )
+
+    async def _link(
+        self, reader: Reader, question: AnalyzedQuestion, index: NameIndex
+    ) -> tuple[list[LinkedEntity], list[str]]:
+        """Link entities; without the graph the texts can still answer."""
+        try:
+            return await asyncio.wait_for(link_entities(reader, question, index), self._timeout), []
+        except (BackendUnavailable, TimeoutError):
+            return [], ["the graph did not answer, so no entity of the question is known"]
 
     async def _answer(self, ask: Ask, decision: Decision, clock: "_Clock") -> Answered:
         """Answer; when evidence changed meanwhile, once more; what changes even then is dropped."""
@@ -167,7 +181,12 @@ def _route(request: QueryRequest, ask: Ask, decision: Decision) -> Route:
 
 
 def _response(
-    request: QueryRequest, route: Route, done: Answered, freshness: FreshnessInfo, clock: _Clock
+    request: QueryRequest,
+    route: Route,
+    done: Answered,
+    freshness: FreshnessInfo,
+    clock: _Clock,
+    notes: list[str],
 ) -> QueryResponse:
     return QueryResponse(
         question=request.question,
@@ -177,7 +196,7 @@ def _response(
         freshness=freshness,
         usage=Usage(),
         timings_ms=clock.total(),
-        warnings=done.gathered.warnings,
+        warnings=[*notes, *done.gathered.warnings],
         session_id=request.session_id,
         explanation=done.explanation if request.explain else None,
     )

@@ -38,6 +38,8 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     reader: Reader
     question: AnalyzedQuestion
     entities: list[LinkedEntity]
+    notes: list[str]
+    """Warnings from the preparation."""
     where: Where
     top_k: int
     words: RoutingWords

@@ -8,6 +8,10 @@ import httpx
 import pytest
 
 from api.answering.extract import score_sentences
+from api.options import ApiOptions
+from pipeline.embedded import EmbeddedRuntime
+from pipeline.errors import BackendUnavailable
+from pipeline.ports.graph import Graph
 from pipeline.settings import Settings
 from pipeline.wiring import open_embedded
 from tests.api.conftest import Load, client_of
@@ -63,6 +67,36 @@ class TestEvidenceThatChanges:
         answer = await self.ask(client, load, monkeypatch, report("R1", CAUSE, machine="Q-42"), 2)
         assert "plant/reports/R1" not in {piece["document"]["key"] for piece in answer["evidence"]}
         assert any("changed while answering" in warning for warning in answer["warnings"])
+
+
+class TestSourcesThatFail:
+    @pytest.fixture
+    async def graph(self, runtime: EmbeddedRuntime, plant: str) -> Graph:
+        async with runtime.live() as indexes:
+            return indexes.graph
+
+    async def test_a_broken_graph_leaves_the_texts(
+        self, client: httpx.AsyncClient, graph: Graph, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async def broken(*_: Any) -> Any:
+            raise BackendUnavailable("the graph is away")
+
+        monkeypatch.setattr(graph, "facts_about", broken)
+        answer = (await client.post("/v1/query", json={"question": QUESTION})).json()
+        assert CAUSE in answer["answer"]["text"]
+        assert [(s["source"], s["outcome"]) for s in answer["route"]["steps"]] == [("vector", "ok"), ("graph", "error")]
+        assert any("graph" in warning for warning in answer["warnings"])
+
+    async def test_a_slow_graph_is_left_out(
+        self, runtime: EmbeddedRuntime, graph: Graph, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async def slow(*_: Any) -> Any:
+            await asyncio.sleep(30)
+
+        monkeypatch.setattr(graph, "facts_about", slow)
+        async with client_of(runtime, ApiOptions(source_timeout_s=0.2)) as client:
+            answer = (await client.post("/v1/query", json={"question": QUESTION})).json()
+        assert CAUSE in answer["answer"]["text"] and answer["route"]["steps"][-1]["outcome"] == "timeout"
 
 
 class TestStagedLoad:
