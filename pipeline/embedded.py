@@ -69,6 +69,8 @@ class EmbeddedRuntime:
         )
         self._reader: asyncio.Task[None] | None = None
         self._rebuilding = asyncio.Lock()
+        self.outdated: list[str] = []
+        """What the live generation was built with in another version; a replay mends it."""
         self.recovered = 0
         """Documents that the last start had to take up again."""
 
@@ -91,11 +93,19 @@ class EmbeddedRuntime:
             live = next_name([])
             await self.state.create_generation(self._new_generation(live))
             await self.state.promote(live)
+        self._warn_outdated(await self.state.generations())
         self._live = self._opener(live, True)
         self._live.builder.becomes_live(self._settling.progressed)
         self.recovered = await self._start(self._live)
         await self.intake.open()
         self._reader = asyncio.create_task(self.intake.run())
+
+    def _warn_outdated(self, known: Sequence[Generation]) -> None:
+        """Notice that the indexes were built with other mappings, dictionaries or models than run now."""
+        built = next(g.versions for g in known if g.state == "live")
+        self.outdated = sorted(name for name, version in self._versions.items() if built.get(name) != version)
+        if self.outdated:
+            log.warning("indexes_outdated", changed=self.outdated, advice="run `shinsen replay` to rebuild them")
 
     async def _start(self, generation: OpenGeneration) -> int:
         await generation.builder.open()
@@ -220,6 +230,7 @@ class EmbeddedRuntime:
             "watermarks": {"records": marks.records, "text": marks.text, "chunks": marks.chunks, "graph": marks.graph},
             "models": {"analyzer": self.analyzer.version, "embedder": self.embedder.model or None},
             "paused": [reason for reason in (self.intake.failure, live.builder.failure) if reason],
+            "outdated": self.outdated,
             "rebuilding": self._building.name if self._building is not None else None,
         }
 
@@ -251,7 +262,7 @@ class EmbeddedRuntime:
                 await self._caught_up(new)
                 await self.state.promote(name)
                 new.builder.becomes_live(self._settling.progressed)
-                self._live = new
+                self._live, self.outdated = new, []
             except BaseException:
                 await new.drop(0.0)
                 await self.state.drop_generation(name)

@@ -23,10 +23,11 @@ from pipeline.backends.stub_faults import StubFaults
 from pipeline.clock import system_clock
 from pipeline.data_folder import DataFolder
 from pipeline.embedded import EmbeddedRuntime
-from pipeline.generations import OpenGeneration
+from pipeline.generations import Opener, OpenGeneration
 from pipeline.index_builder import IndexBuilder
 from pipeline.mapping import Mappings, load_mappings
 from pipeline.ports.models import Analyzer, Embedder
+from pipeline.ports.state import State
 from pipeline.prepare import Preparer
 from pipeline.settings import Settings
 from pipeline.steps.chunk import CHUNKER_VERSION, ChunkLimits
@@ -61,55 +62,45 @@ async def open_embedded(settings: Settings) -> AsyncIterator[EmbeddedRuntime]:
     configuration = Configuration(settings)
     async with AsyncExitStack() as stack:
         folder = stack.enter_context(DataFolder(settings.data))
-        models = open_models(settings, configuration.identifiers)
-        analyzer, embedder = await stack.enter_async_context(models)
+        analyzer, embedder = await stack.enter_async_context(open_models(settings, configuration.identifiers))
         database = open_state_database(settings.data)
         stack.push_async_callback(database.close)
         cache = SqliteCache(settings.data / "cache.db")
         stack.push_async_callback(cache.close)
         state = sqlite_state(database)
-        preparer = Preparer(
-            configuration.mappings,
-            configuration.vocabulary,
-            cache,
-            analyzer,
-            embedder,
-            ChunkLimits(max_chunks=settings.max_chunks),
-        )
-
-        def opener(name: str, live: bool) -> OpenGeneration:
-            chunks = SqliteChunks(settings.data, name)
-            graph = OxigraphGraph(settings.data, name)
-            applier = Applier(
-                name,
-                state,
-                chunks,
-                graph,
-                configuration.text_facts,
-                vector_model=embedder.model,
-                announces=live,
-            )
-            builder = IndexBuilder(
-                state, preparer, applier, staged=live, workers=worker_count(settings), clock=system_clock
-            )
-            return OpenGeneration(name, chunks, graph, builder)
-
+        limits = ChunkLimits(max_chunks=settings.max_chunks)
+        preparer = Preparer(configuration.mappings, configuration.vocabulary, cache, analyzer, embedder, limits)
         runtime = EmbeddedRuntime(
             state=state,
             change_log=SqliteChangeLog(database),
             mappings=configuration.mappings,
             analyzer=analyzer,
             embedder=embedder,
-            opener=opener,
+            opener=_opener(settings, state, preparer, configuration.text_facts, embedder.model),
             versions=versions(configuration, analyzer, embedder),
             max_event=settings.max_event,
             max_backlog=settings.max_backlog,
             clock=system_clock,
             folder=folder,
         )
-        await runtime.open()
         stack.push_async_callback(runtime.close)
+        await runtime.open()
         yield runtime
+
+
+def _opener(settings: Settings, state: State, preparer: Preparer, text_facts: TextFacts, vector_model: str) -> Opener:
+    """Return how a generation's indexes are opened in the data folder."""
+
+    def open_generation(name: str, live: bool) -> OpenGeneration:
+        chunks = SqliteChunks(settings.data, name)
+        graph = OxigraphGraph(settings.data, name)
+        applier = Applier(name, state, chunks, graph, text_facts, vector_model=vector_model, announces=live)
+        builder = IndexBuilder(
+            state, preparer, applier, staged=live, workers=worker_count(settings), clock=system_clock
+        )
+        return OpenGeneration(name, chunks, graph, builder)
+
+    return open_generation
 
 
 def worker_count(settings: Settings) -> int:
