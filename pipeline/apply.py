@@ -77,7 +77,8 @@ class Applier:
         """Make a batch visible. `committed[i]` is False when a newer version of that document stands."""
         async with self._lock:
             names = await self._name_index()
-            linked = await asyncio.to_thread(self._link, batch, names)
+            newest = await self._newest(batch)
+            linked = await asyncio.to_thread(self._link, list(newest.values()), names)
             await self._stage(linked)
             committed = await self._state.commit(self.generation, [link.manifest for link in linked])
             won = [link for link, ok in zip(linked, committed, strict=True) if ok]
@@ -86,7 +87,24 @@ class Applier:
             self._revision += 1
             await self._collect(won, lost)
             await self._finish(won, relinks)
-            return Published(committed, relinks)
+            ends = dict(zip(newest, committed, strict=True))
+            return Published([ends.get(n, False) for n in range(len(batch))], relinks)
+
+    async def _newest(self, batch: Sequence[Prepared]) -> dict[int, Prepared]:
+        """Leave out what is behind the committed manifest, or behind another one of the batch.
+
+        Staging it would write older attributes over chunks that both versions share.
+        """
+        standing = await self._state.manifests(self.generation, [p.record.document for p in batch])
+        chosen: dict[str, int] = {}
+        for n, prepared in enumerate(batch):
+            document, order = prepared.record.document, _order(prepared)
+            manifest = standing.get(document)
+            if manifest is not None and _is_behind(prepared, manifest):
+                continue
+            if document not in chosen or order >= _order(batch[chosen[document]]):
+                chosen[document] = n
+        return {n: batch[n] for n in sorted(chosen.values())}
 
     async def _name_index(self) -> NameIndex:
         if self._names is None:
@@ -220,6 +238,16 @@ class Applier:
         await self._state.collected(self.generation, done, self._revision)
         linked = {link.manifest.document for link in won if link.manifest.stage == "full"} - set(relinks)
         await self._state.clear_relinks(self.generation, sorted(linked))
+
+
+def _order(prepared: Prepared) -> tuple[str, bool]:
+    return prepared.record.position, prepared.stage == "full"
+
+
+def _is_behind(prepared: Prepared, standing: Manifest) -> bool:
+    """Say what `State.commit` would say, before anything is staged."""
+    back_to_text = prepared.stage == "text" and standing.stage == "full"
+    return prepared.record.position < standing.position or back_to_text
 
 
 def _deleted(prepared: Prepared) -> Manifest:

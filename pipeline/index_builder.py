@@ -268,11 +268,12 @@ class IndexBuilder:
 
     async def _failed(self, item: Taken, error: Exception) -> None:
         """Let it be tried again; a document that keeps failing is put aside for a person."""
-        log.error("document_failed", document=item.document, exc_info=error)
         try:
-            if item.attempts + 1 >= MAX_ATTEMPTS and not isinstance(error, BackendUnavailable):
-                await self._give_up(item, error)
-                return
+            if not isinstance(error, BackendUnavailable):
+                log.error("document_failed", document=item.document, exc_info=error)
+                if item.attempts + 1 >= MAX_ATTEMPTS:
+                    await self._give_up(item, error)
+                    return
         except Exception:
             log.exception("giving_up_failed", document=item.document)
         self.schedule.again(item)

@@ -7,11 +7,14 @@ from pathlib import Path
 
 import psycopg
 import pytest
+import structlog
 
 from ops.stack import servers
 from ops.stack.errors import StackError
 from ops.stack.server import Endpoint
 
+# Tracebacks without the locals of every frame: rich takes seconds for those.
+structlog.configure(processors=[structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)])
 REQUIRE_ALL = os.environ.get("REQUIRE_ALL") == "1"
 SKIPPED: Counter[str] = Counter()
 

@@ -7,12 +7,13 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from pipeline.decoding import decode
 from pipeline.embedded import EmbeddedRuntime
 from pipeline.errors import InvalidEvent
 from pipeline.settings import Settings
-from pipeline.wiring import open_embedded
+from pipeline.wiring import Configuration, open_embedded
 from schemas.change_event import RawEvent
 
 MAPPINGS = Path(__file__).parent / "mappings"
@@ -34,8 +35,23 @@ async def running(folder: Path, **more: Any) -> AsyncIterator[EmbeddedRuntime]:
     settings = Settings(
         data=folder, mappings=MAPPINGS, analyzer="stub", embedder="stub", workers=1, max_event=MAX_EVENT, **more
     )
-    async with open_embedded(settings) as runtime:
+    # Read once: the files are the same in each of a thousand starts.
+    with patch("pipeline.wiring.Configuration", _configuration):
+        opened = open_embedded(settings)
+        runtime = await opened.__aenter__()
+    try:
         yield runtime
+    finally:
+        await opened.__aexit__(None, None, None)
+
+
+_CONFIGURATIONS: list[Configuration] = []
+
+
+def _configuration(settings: Settings) -> Configuration:
+    if not _CONFIGURATIONS:
+        _CONFIGURATIONS.append(Configuration(settings))
+    return _CONFIGURATIONS[0]
 
 
 async def one_by_one(folder: Path, events: Sequence[RawEvent]) -> dict[str, str]:
