@@ -86,7 +86,7 @@ class Flow:
             reader=reader,
             question=question,
             entities=entities,
-            notes=notes,
+            notes=[*question.notes, *notes],
             where=compile_filters(request.filters, self._runtime.mappings),
             top_k=request.top_k,
             words=self._words,

@@ -66,6 +66,7 @@ async def search_texts(
         total=len(found),
         facets=facets(found),
         timings_ms={name: round(seconds * 1000, 2) for name, seconds in timings.items()},
+        warnings=list(question.notes),
         explanation=_explanation(question, data, found) if data.explain else None,
     )
 

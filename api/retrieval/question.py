@@ -5,6 +5,7 @@ import re
 
 import msgspec
 
+from pipeline.errors import BackendUnavailable
 from pipeline.ports.chunk_index import LexicalQuery
 from pipeline.ports.runtime import Runtime
 from schemas.document import Analysis
@@ -15,6 +16,7 @@ MAX_TERMS = 64
 MAX_BIGRAMS = 128
 MAX_IDENTIFIERS = 8
 _EMBEDDED_CHARACTERS = 2_000
+_EMBEDDING_S = 5.0
 _SENTENCE = re.compile(
     r"[。??]|[ぁ-ん](?:か|の)\s*$|(?:何|なに|なぜ|どう|どの|どこ|いつ|誰|だれ|いくら|いくつ)"
     r"|(?i:\b(?:what|why|how|who|when|where|which)\b)|[は|が|を]\S{2,}"
@@ -30,6 +32,8 @@ class AnalyzedQuestion(msgspec.Struct, frozen=True, kw_only=True):
     analysis: Analysis
     query_type: str
     vector: bytes | None
+    notes: tuple[str, ...] = ()
+    """What went wrong on the way, for the answer's warnings."""
 
     @property
     def lexical(self) -> LexicalQuery:
@@ -48,15 +52,20 @@ class AnalyzedQuestion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def analyze_question(runtime: Runtime, text: str) -> AnalyzedQuestion:
-    """Analyze and embed at the same time."""
-    analyses, vector = await asyncio.gather(runtime.analyzer.tokens([text]), _embed(runtime, text))
-    return AnalyzedQuestion(text=text, analysis=analyses[0], query_type=query_type(text, analyses[0]), vector=vector)
+    """Analyze and embed at the same time. Without a vector the words can still find, and a note says so."""
+    analyses, (vector, notes) = await asyncio.gather(runtime.analyzer.tokens([text]), _embed(runtime, text))
+    kind = query_type(text, analyses[0])
+    return AnalyzedQuestion(text=text, analysis=analyses[0], query_type=kind, vector=vector, notes=notes)
 
 
-async def _embed(runtime: Runtime, text: str) -> bytes | None:
+async def _embed(runtime: Runtime, text: str) -> tuple[bytes | None, tuple[str, ...]]:
     if not runtime.embedder.model or not text.strip():
-        return None
-    return await runtime.embedder.query(text[:_EMBEDDED_CHARACTERS])
+        return None, ()
+    try:
+        vector = await asyncio.wait_for(runtime.embedder.query(text[:_EMBEDDED_CHARACTERS]), _EMBEDDING_S)
+    except (BackendUnavailable, TimeoutError):
+        return None, ("the embedding model did not answer: found by words only",)
+    return vector, ()
 
 
 def query_type(text: str, analysis: Analysis) -> str:

@@ -87,6 +87,18 @@ class TestSourcesThatFail:
         assert [(s["source"], s["outcome"]) for s in answer["route"]["steps"]] == [("vector", "ok"), ("graph", "error")]
         assert any("graph" in warning for warning in answer["warnings"])
 
+    async def test_a_broken_embedder_leaves_the_words(
+        self, client: httpx.AsyncClient, runtime: EmbeddedRuntime, plant: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async def broken(_: str) -> bytes:
+            raise BackendUnavailable("the model is away")
+
+        monkeypatch.setattr(runtime.embedder, "query", broken)
+        answer = (await client.post("/v1/query", json={"question": QUESTION})).json()
+        assert CAUSE in answer["answer"]["text"] and "words only" in answer["warnings"][0]
+        found = (await client.post("/v1/search", json={"query": QUESTION})).json()
+        assert found["hits"] and "words only" in found["warnings"][0]
+
     async def test_a_slow_graph_is_left_out(
         self, runtime: EmbeddedRuntime, graph: Graph, monkeypatch: pytest.MonkeyPatch
     ) -> None:
