@@ -35,9 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m ops.stack", description="The real servers without Docker."
-    )
+    parser = argparse.ArgumentParser(prog="python -m ops.stack", description="The real servers without Docker.")
     commands = parser.add_subparsers(dest="command", required=True)
     names = f"{', '.join(servers.SERVERS)} (default: all but connect)"
     texts = {
@@ -50,9 +48,7 @@ def _parser() -> argparse.ArgumentParser:
         command = commands.add_parser(name, help=text, description=text)
         command.add_argument("names", nargs="*", metavar="NAME", help=names)
         if name != "fetch":
-            command.add_argument(
-                "--data", type=Path, default=DEFAULT_DATA, help="data directory (%(default)s)"
-            )
+            command.add_argument("--data", type=Path, default=DEFAULT_DATA, help="data directory (%(default)s)")
         if name in {"fetch", "up"}:
             cache_help = f"where programs are kept (${CACHE_VARIABLE}, now %(default)s)"
             command.add_argument("--cache", type=Path, default=default_cache(), help=cache_help)

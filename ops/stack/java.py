@@ -7,9 +7,7 @@ from ops.stack.errors import StackError
 from ops.stack.tools import which
 
 
-def command(
-    lib: Path, main: str, *arguments: str, heap: str = "512m", options: Sequence[str] = ()
-) -> list[str]:
+def command(lib: Path, main: str, *arguments: str, heap: str = "512m", options: Sequence[str] = ()) -> list[str]:
     """The command line that runs a main class over all jars of a folder."""
     java = which("java")
     if java is None:

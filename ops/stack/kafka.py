@@ -40,9 +40,7 @@ class Kafka(Server):
         cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         run_logged(
             # The tool takes a leading dash for an option.
-            _command(
-                site, "kafka.tools.StorageTool", "format", f"--cluster-id=A{cluster[1:]}", "-c", str(config)
-            ),
+            _command(site, "kafka.tools.StorageTool", "format", f"--cluster-id=A{cluster[1:]}", "-c", str(config)),
             log=site.log,
             timeout=FORMAT_TIMEOUT_S,
             todo="delete the data directory and start again",

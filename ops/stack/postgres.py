@@ -60,9 +60,7 @@ class Postgres(Server):
         part = site.home / "cluster.part"
         shutil.rmtree(part, ignore_errors=True)
         _run(site, ["initdb", "-D", str(part), "-U", ROLE, "--auth=trust", "-E", "UTF8", "--no-locale"])
-        _run(
-            site, ["postgres", "--single", "-D", str(part), "postgres"], stdin=f"CREATE DATABASE {DATABASE}\n"
-        )
+        _run(site, ["postgres", "--single", "-D", str(part), "postgres"], stdin=f"CREATE DATABASE {DATABASE}\n")
         part.rename(site.home / "cluster")
 
     def launch(self, site: Site) -> Launch:
@@ -100,9 +98,7 @@ def run_as() -> str | None:
     for name in USERS:
         if name in known:
             return name
-    raise StackError(
-        "no user to run PostgreSQL as", todo="install the package postgresql, which makes `postgres`"
-    )
+    raise StackError("no user to run PostgreSQL as", todo="install the package postgresql, which makes `postgres`")
 
 
 def _can_enter(user: str, folder: Path) -> bool:
@@ -119,9 +115,7 @@ def _can_enter(user: str, folder: Path) -> bool:
 def _program(name: str) -> str:
     folder = postgres_bin()
     if folder is None:
-        raise StackError(
-            "PostgreSQL is not installed", todo="run `python -m ops.stack fetch postgres --install`"
-        )
+        raise StackError("PostgreSQL is not installed", todo="run `python -m ops.stack fetch postgres --install`")
     return str(folder / name)
 
 

@@ -101,9 +101,7 @@ def test_a_fetched_folder_needs_no_builder(tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="without root it is sudo that runs apt-get")
-def test_a_missing_program_is_installed_where_allowed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_missing_program_is_installed_where_allowed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "bin"
     folder.mkdir()
     script = f'#!/bin/sh\n[ "$1" = update ] || {{ echo got "$@"; /bin/cp /bin/true {folder}/mvn; }}\n'
