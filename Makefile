@@ -6,6 +6,8 @@ VENV ?= .venv
 PORT ?= 8000
 DATA ?= .shinsen
 ARGS ?=
+BENCHES ?= indexes query ingest staged_load
+SOAK ?= 500
 # The newest Python of 3.11 or later that the PATH has, `python3` itself before all others.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; exit; }; done; echo python3)
@@ -49,12 +51,12 @@ format: $(DEV) ## Let ruff put the style right
 	$(PY) -m ruff format .
 
 .PHONY: bench
-bench: $(DEV) ## Benchmarks (ops/bench); results go to ops/bench/RESULTS.md by hand
-	$(PY) -m ops.bench $(ARGS)
+bench: $(DEV) ## Benchmarks of ops/bench, one after the other (BENCHES="ingest query" chooses)
+	@set -e; for name in $(BENCHES); do echo "== $$name"; $(PY) -m ops.bench.$$name $(ARGS); done
 
 .PHONY: soak
-soak: $(DEV) ## Fault tests again and again over random histories: SOAK=number of histories
-	SHINSEN_SOAK=$${SOAK:-200} $(PYTEST) tests/faults $(ARGS)
+soak: $(DEV) ## More kills and more random histories: SOAK=number of each, SHINSEN_SEED=another seed
+	SHINSEN_FAULTS=$${SOAK:-200} SHINSEN_HISTORIES=$${SOAK:-200} $(PYTEST) -s tests/faults tests/differential $(ARGS)
 
 .PHONY: eval
 eval: $(DEV) ## The demo's golden questions over DATA (run `make run` once before)
