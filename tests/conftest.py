@@ -17,6 +17,7 @@ from ops.stack.server import Endpoint
 structlog.configure(processors=[structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)])
 REQUIRE_ALL = os.environ.get("REQUIRE_ALL") == "1"
 SKIPPED: Counter[str] = Counter()
+MODULES: list[str] = []
 
 
 @pytest.hookimpl(wrapper=True)
@@ -26,7 +27,10 @@ def pytest_runtest_makereport(
     """Note each skip, and fail it where nothing may be skipped."""
     report = yield
     if report.skipped and not hasattr(report, "wasxfail"):
-        _note(report)
+        reason = _note(report)
+        if REQUIRE_ALL:
+            report.outcome = "failed"
+            report.longrepr = f"{report.nodeid} was skipped, and REQUIRE_ALL=1 forbids that: {reason}"
     return report
 
 
@@ -34,26 +38,32 @@ def pytest_runtest_makereport(
 def pytest_make_collect_report(
     collector: pytest.Collector,
 ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Do the same for whole modules (importorskip)."""
+    """Note whole modules that are skipped (importorskip); an error here would keep all others from running."""
     report = yield
     if report.skipped:
-        _note(report)
+        MODULES.append(f"{report.nodeid}: {_note(report)}")
     return report
 
 
-def _note(report: pytest.TestReport | pytest.CollectReport) -> None:
+def _note(report: pytest.TestReport | pytest.CollectReport) -> str:
     reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
     reason = reason.removeprefix("Skipped: ")
     SKIPPED[reason] += 1
-    if REQUIRE_ALL:
-        report.outcome = "failed"
-        report.longrepr = f"{report.nodeid} was skipped, and REQUIRE_ALL=1 forbids that: {reason}"
+    return reason
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail the run when a module was skipped where nothing may be."""
+    if REQUIRE_ALL and MODULES and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say what this machine did not run, and why."""
     for reason, number in sorted(SKIPPED.items()):
         terminalreporter.write_line(f"skipped {number} test{'s' if number > 1 else ''}: {reason}")
+    for module in MODULES if REQUIRE_ALL else ():
+        terminalreporter.write_line(f"FAILED {module}; REQUIRE_ALL=1 forbids to skip a module")
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ import asyncio
 import os
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, Phase, example, given, seed, settings
 
 from schemas.change_event import RawEvent
@@ -25,6 +26,7 @@ SETTINGS = settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     phases=[Phase.explicit, Phase.generate] + ([Phase.shrink] if "SHINSEN_SHRINK" in os.environ else []),
 )
+pytestmark = pytest.mark.timeout(120 + 6 * HISTORIES)
 print(f"differential tests: SHINSEN_SEED={SEED} SHINSEN_HISTORIES={HISTORIES}")
 
 A_LEDGER = Change("machine", "F-17", ("赤い荷役車", "フォークリフト", ["all-staff"], "1.50"))
