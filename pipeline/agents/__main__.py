@@ -6,6 +6,7 @@ Exit code 2: configured wrongly, the message says what to do. Other than 0: star
 
 import argparse
 import asyncio
+import logging
 import sys
 
 import faust
@@ -38,6 +39,8 @@ def main() -> int:
 
 def _work(settings: Settings) -> None:
     """Run a worker until it is told to stop, or fails."""
+    for chatty in ("httpx", "httpcore"):
+        logging.getLogger(chatty).setLevel(logging.WARNING)  # a line for each request
     app = make_app(
         settings.kafka,
         stack_topics(settings),

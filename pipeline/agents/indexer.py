@@ -25,6 +25,7 @@ log = structlog.get_logger(__name__)
 
 LINGER = 0.01
 """Seconds that a batch that is not full waits for more."""
+SESSION_S = 10.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 30.0
 TRIES = 18
 """Some five minutes of waiting for a store; then the process ends, and whoever runs it sees."""
@@ -41,6 +42,9 @@ def make_app(bootstrap: str, topics: Topics, group: str, folder: Path, open_jour
         stream_wait_empty=True,
         agent_supervisor=CrashingSupervisor,
         consumer_auto_offset_reset="earliest",
+        # So long do a killed worker's partitions stand still. Heartbeats come from a thread of their own.
+        broker_session_timeout=SESSION_S,
+        broker_heartbeat_interval=SESSION_S / 4,
         producer_acks=-1,
         # Topics are ours to create: see topic_admin.
         topic_allow_declare=False,

@@ -65,8 +65,10 @@ def _client(address: WeaviateAddress) -> weaviate.WeaviateAsyncClient:
     if at.scheme not in ("http", "https") or not at.hostname:
         raise InvalidConfiguration(f"SHINSEN_WEAVIATE is {address.url!r}; write it like http://host:8080")
     host, _, port = (address.grpc or f"{at.hostname}:{DEFAULT_GRPC_PORT}").rpartition(":")
-    if not host or not port.isdecimal():
-        raise InvalidConfiguration(f"SHINSEN_WEAVIATE_GRPC is {address.grpc!r}; write it like host:50051")
+    if not host or not port.isdecimal() or (host, int(port)) == (at.hostname, at.port):
+        raise InvalidConfiguration(
+            f"SHINSEN_WEAVIATE_GRPC is {address.grpc!r}; write it like host:50051, another port than HTTP's"
+        )
     secure = at.scheme == "https"
     return weaviate.use_async_with_custom(
         http_host=at.hostname,
@@ -75,6 +77,7 @@ def _client(address: WeaviateAddress) -> weaviate.WeaviateAsyncClient:
         grpc_host=host,
         grpc_port=int(port),
         grpc_secure=secure,
+        skip_init_checks=True,  # one of them asks pypi.org for the client's newest version
         additional_config=AdditionalConfig(
             timeout=Timeout(init=10, query=address.timeout_s, insert=3 * address.timeout_s)
         ),

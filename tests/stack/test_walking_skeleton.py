@@ -12,6 +12,7 @@ import msgspec
 import psycopg
 import pytest
 
+from ops.stack import servers
 from ops.stack.server import Endpoint
 from pipeline.digest import digest
 from pipeline.ports.chunk_index import ChunkFilter, LexicalQuery
@@ -184,3 +185,22 @@ async def test_what_no_waiting_mends_ends_the_process_and_is_delivered_again(sta
     await stack.settled(stack.start())
     async with open_stack_stores(stack.settings, {}) as stores:
         assert await words(stores, "フォ") == {REPORT, MANUAL}
+
+
+async def test_a_store_that_is_down_is_waited_for(stack: Stack, stack_server: Callable[[str], Endpoint]) -> None:
+    assert await asyncio.to_thread(stack.command("create-topics").wait, 60) == 0, stack.tail()
+    worker = stack.start()
+    await stack.publish(BEFORE[:1])
+    await stack.settled(worker)
+    down = next(at for at in map(stack_server, ("fuseki", "oxigraph")) if at.url == stack.settings.sparql)
+    await asyncio.to_thread(servers.kill, down.name, down.home.parent)
+    await stack.publish(BEFORE[1:])
+    await asyncio.sleep(5)
+    assert worker.poll() is None
+    assert await stack.committed() == (1, len(BEFORE)), "nothing is acknowledged that the graph has not"
+    await asyncio.to_thread(servers.start, [down.name], down.home.parent)
+    await stack.settled(worker)
+    assert "check that it runs" in stack.log.read_text()
+    async with open_stack_stores(stack.settings, {}) as stores:
+        facts = [fact async for fact in stores.graph.scan()]
+    assert {fact.document for fact in facts} == {REPORT, MANUAL, MEMO}

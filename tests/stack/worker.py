@@ -19,6 +19,8 @@ from schemas.topics import Topics
 
 Message = tuple[str, bytes | None]
 """Key and value."""
+Received = tuple[bytes | None, bytes | None, dict[str, bytes]]
+"""Key, value, headers."""
 
 
 class Stack:
@@ -99,10 +101,10 @@ class Stack:
             assert asyncio.get_running_loop().time() < end, f"{done} of {there} acknowledged:\n{self.tail()}"
             await asyncio.sleep(0.2)
 
-    async def read(self, topic: str, partitions: int) -> list[tuple[bytes | None, bytes | None, dict[str, bytes]]]:
+    async def read(self, topic: str, partitions: int) -> list[Received]:
         """Return (key, value, headers) of every message of a topic."""
         all_of = [TopicPartition(topic, n) for n in range(partitions)]
-        found = []
+        found: list[Received] = []
         async with AIOKafkaConsumer(bootstrap_servers=self.settings.kafka, auto_offset_reset="earliest") as consumer:
             consumer.assign(all_of)
             left = sum((await consumer.end_offsets(all_of)).values())
