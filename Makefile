@@ -7,7 +7,6 @@ PORT ?= 8000
 DATA ?= .shinsen
 ARGS ?=
 BENCHES ?= indexes query ingest staged_load
-SOAK ?= 500
 # The newest Python of 3.11 or later that the PATH has, `python3` itself before all others.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; exit; }; done; echo python3)
