@@ -1,10 +1,19 @@
 """All settings, and the only reader of the environment (`SHINSEN_*`)."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import BeforeValidator, Field
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+
+def _listed(value: Any) -> Any:
+    """Split `a,b`, as the environment gives it."""
+    return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+
+
+Texts = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)]
+"""Several texts; in the environment separated by commas."""
 
 
 class Settings(BaseSettings):
@@ -16,9 +25,9 @@ class Settings(BaseSettings):
     """The data folder of the embedded profile: one writer process at a time."""
     host: str = "127.0.0.1"
     port: int = Field(default=8000, ge=0, le=65535)
-    allowed_hosts: tuple[str, ...] = ()
+    allowed_hosts: Texts = ()
     """Host headers accepted besides loopback names."""
-    anonymous_groups: tuple[str, ...] = ("*",)
+    anonymous_groups: Texts = ("*",)
     """Groups of an asker without the header X-Shinsen-Groups, on a loopback start without authentication."""
 
     mappings: Path | None = None
