@@ -1,9 +1,11 @@
 """Creating the topics, and refusing to start where one is missing or other than declared."""
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
+import structlog
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import KafkaError, TopicAlreadyExistsError
@@ -11,19 +13,26 @@ from aiokafka.errors import KafkaError, TopicAlreadyExistsError
 from pipeline.errors import BackendUnavailable, InvalidConfiguration
 from schemas.topics import Topic
 
+log = structlog.get_logger(__name__)
+
 REPLICAS = 3
 """Of each partition, where there are so many brokers."""
+VISIBLE_S = 30.0
 COMMAND = "python -m pipeline.agents create-topics"
 
 
 async def create_topics(bootstrap: str, declared: Sequence[Topic]) -> None:
-    """Create what is missing; topics that are there stay as they are."""
+    """Create what is missing, and return when the brokers know it; topics that are there stay as they are."""
     async with _admin(bootstrap) as admin:
         there = await admin.list_topics()
         brokers = len((await admin.describe_cluster())["brokers"])
         for topic in declared:
             if topic.name not in there:
                 await _create(admin, topic, min(REPLICAS, brokers))
+        async with asyncio.timeout(VISIBLE_S):
+            while missing := {topic.name for topic in declared} - set(await admin.list_topics()):
+                log.debug("topics_on_their_way", topics=sorted(missing))
+                await asyncio.sleep(0.1)
 
 
 async def _create(admin: AIOKafkaAdminClient, topic: Topic, replicas: int) -> None:
