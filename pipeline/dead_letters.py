@@ -12,6 +12,8 @@ from schemas.record import Record
 
 RETRY_HEADER = "shinsen-event"
 """Carries the id of the event that a retried payload first had, so that its outcome is replaced."""
+LETTER_HEADER = "shinsen-letter"
+"""Carries the id of the dead letter that is tried again."""
 
 
 class BuriedRecord(msgspec.Struct, frozen=True):
@@ -47,7 +49,7 @@ def raw_letter(event: str, raw: RawEvent, error: InvalidEvent, at: str) -> DeadL
         position=error.position,
         stage="reconcile" if error.code == "mixed_positions" else "decode",
         payload=raw.value or b"",
-        headers={k: v for k, v in raw.headers.items() if k != RETRY_HEADER},
+        headers={k: v for k, v in raw.headers.items() if k not in (RETRY_HEADER, LETTER_HEADER)},
         at=at,
     )
 

@@ -9,7 +9,7 @@ import structlog
 
 from pipeline.clock import Clock
 from pipeline.data_folder import DataFolder
-from pipeline.dead_letters import RETRY_HEADER
+from pipeline.dead_letters import LETTER_HEADER, RETRY_HEADER
 from pipeline.digest import digest
 from pipeline.errors import NotFresh
 from pipeline.generations import Opener, OpenGeneration, next_name
@@ -180,11 +180,10 @@ class EmbeddedRuntime:
         return "queued"
 
     async def _retry_raw(self, letter: DeadLetter) -> str:
-        headers = letter.headers | {RETRY_HEADER: letter.event}
+        headers = letter.headers | {RETRY_HEADER: letter.event, LETTER_HEADER: letter.id}
         submission = (await self.intake.submit([RawEvent(value=letter.payload, headers=headers)]))[0]
         if submission.status == "rejected":
             return f"rejected again ({submission.code}): {submission.reason}"
-        await self.state.resolve([letter.id])
         return "queued"
 
     # ---------------------------------------------------------------- reading

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import structlog
 
 from pipeline.clock import Clock
-from pipeline.dead_letters import RETRY_HEADER, raw_letter, refused_event_id
+from pipeline.dead_letters import LETTER_HEADER, RETRY_HEADER, raw_letter, refused_event_id
 from pipeline.decoding import decode
 from pipeline.errors import BackendUnavailable, Backpressure, InvalidEvent, TooLarge
 from pipeline.mapping import Mappings
@@ -140,6 +140,9 @@ class Intake:
         result = await self._reconciler.reconcile(arrived)
         raws = {event_id(logged): logged.raw for logged in batch}
         now = self._clock()
+        retried = [logged.raw.headers[LETTER_HEADER] for logged in batch if LETTER_HEADER in logged.raw.headers]
+        if retried:  # before the new letters: what is refused again is open again
+            await self._state.resolve(retried)
         letters += [raw_letter(a.event_id, raws[_base(a.event_id, raws)], error, now) for a, error in result.refused]
         if letters:
             await self._state.bury(letters)

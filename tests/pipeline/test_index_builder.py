@@ -1,5 +1,6 @@
 """The index builder in a real embedded runtime: one document's fault is its own, a store that is down loses nothing."""
 
+import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -146,3 +147,17 @@ async def test_a_rebuild_that_refuses_again_announces_nothing_new(runtime: Embed
     await runtime.replay()
     counts = await runtime.state.counts("g2")
     assert (before, counts["outcome.dead_letter"], counts["dead_letters"]) == (1, 1, 1)
+
+
+async def test_a_retried_event_that_is_refused_again_stays_open(runtime: EmbeddedRuntime) -> None:
+    body = {"source": "dms", "collection": "memos", "key": "1", "record": {"title": "題", "body": "本文"}}
+    placed = {**body, "position": 1}
+    timed = {**body, "key": "2", "occurred_at": "2025-07-08T00:00:00Z"}
+    await runtime.submit([RawEvent(value=json.dumps(e).encode()) for e in (placed, timed)])
+    await runtime.quiet(30)
+    (letter,) = await runtime.state.dead_letters()
+    assert letter.code == "mixed_positions"
+    assert await runtime.retry([letter.id]) == {letter.id: "queued"}
+    await runtime.quiet(30)
+    (again,) = await runtime.state.dead_letters()
+    assert (again.id, again.attempts, again.event) == (letter.id, 2, letter.event)
