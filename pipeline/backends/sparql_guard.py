@@ -23,12 +23,14 @@ _TOKEN = re.compile(
   | (?P<comment>\#[^\n\r]*)
   | (?P<variable>[?$]\w+)
   | (?P<language>@[A-Za-z]+(?:-[A-Za-z0-9]+)*)
-  | (?P<name>(?P<prefix>[\w.\-]*):(?:[\w.:\-]|%[0-9A-Fa-f]{2}|\\[_~.\-!$&'()*+,;=/?\#@%])*)
-  | (?P<word>\w+)
+  | (?P<name>(?P<prefix>[\w.\-]*+):(?:[\w.:\-]|%[0-9A-Fa-f]{2}|\\[_~.\-!$&'()*+,;=/?\#@%])*)
+  | (?P<run>[\w.\-]++)
   | (?P<other>.)
     """,
     re.VERBOSE | re.DOTALL,
 )
+"""A run that is no prefix is one token: taken apart, each of its characters would look for the colon anew."""
+_WORD = re.compile(r"\w+")
 _FORBIDDEN = re.compile(r"SERVICE|FROM", re.IGNORECASE)
 """Found anywhere in a word: some parsers read `SERVICEx:y` as the keyword and a name."""
 _UPDATE = re.compile(r"(LOAD|INSERT|DELETE|CLEAR|DROP|CREATE|ADD|MOVE|COPY|WITH|USING)", re.IGNORECASE)
@@ -56,7 +58,10 @@ def check_text(sparql: str) -> None:
 
 
 def _nesting(token: re.Match[str], depth: int) -> int:
+    """Return how deep the brackets are after this token. Raises InvalidQuery for what cannot be SPARQL."""
     other = token.group("other")
+    if other and other in "'\"":  # a second one may look as far for its end, and so on: stop at the first
+        raise InvalidQuery(f"the string that opens at character {token.start()} does not end")
     if other and other in "({[":
         depth += 1
     elif other and other in ")}]":
@@ -69,13 +74,18 @@ def _nesting(token: re.Match[str], depth: int) -> int:
 
 
 def _check_word(token: re.Match[str]) -> None:
-    word = token.group("word") or token.group("prefix") or ""
-    found = _FORBIDDEN.search(word) or (token.group("word") and _UPDATE.fullmatch(word))
+    run = token.group("run") or ""
+    found = _FORBIDDEN.search(run or token.group("prefix") or "") or _first_update(run)
     if found:
         raise InvalidQuery(
-            f"{found.group().upper()} at character {token.start()} is not allowed: queries only read "
+            f"{found.group().upper()} at character {token.start() + found.start()} is not allowed: queries only read "
             "(SELECT, ASK, CONSTRUCT, DESCRIBE) and only this graph; rename a prefix that holds the word"
         )
+
+
+def _first_update(run: str) -> re.Match[str] | None:
+    """Return the first whole word of an update, such as LOAD in `1.LOAD`."""
+    return next((word for word in _WORD.finditer(run) if _UPDATE.fullmatch(word.group())), None)
 
 
 def check_parsed(sparql: str) -> None:
