@@ -5,7 +5,7 @@ import re
 from tests.architecture.tree import PACKAGES, ROOT, name_of
 
 PATH = re.compile(r"(?<![\w./-])((?:schemas|pipeline|api|ops|tests|compose|requirements)/[\w./-]*)")
-DOCUMENTS = ("ARCHITECTURE.md", "CONTRIBUTING.md", "README.md")
+DOCUMENTS = ("ARCHITECTURE.md", "CONTRIBUTING.md", "README.md", "README.ja.md")
 
 
 def named_in(document: str) -> set[str]:
