@@ -133,13 +133,13 @@ async def indexes(settings: Settings, *, readable: bool) -> AsyncIterator[Findin
         return
     try:
         async with connect(data=settings.data) as connection:
-            async for finding in _indexes(connection, settings):
+            async for finding in _indexes(connection):
                 yield finding
     except ShinsenError as error:
         yield Finding(name="indexes", state="failure", found=str(error), todo="see the log; `shinsen replay` rebuilds")
 
 
-async def _indexes(connection: Connection, settings: Settings) -> AsyncIterator[Finding]:
+async def _indexes(connection: Connection) -> AsyncIterator[Finding]:
     status: dict[str, Any] = await connection.get("/v1/status")
     counts, pending = status["counts"], status["pending"]
     found = f"generation {status['generation']}: {counts.get('documents', 0)} documents, {status['chunks']} chunks"
@@ -150,7 +150,7 @@ async def _indexes(connection: Connection, settings: Settings) -> AsyncIterator[
         yield Finding(name="indexes", state="ok", found=f"{found}; {pending['documents']} documents are being indexed")
     else:
         yield await _whole(connection, found)
-    yield _built_with(status, settings)
+    yield _built_with(status)
     dead = counts.get("dead_letters", 0)
     todo = "`shinsen dlq list` says why; mend mapping or source, then `shinsen dlq retry`" if dead else ""
     yield Finding(name="dead letters", state="warning" if dead else "ok", found=f"{dead} open", todo=todo)
@@ -162,16 +162,11 @@ async def _whole(connection: Connection, found: str) -> Finding:
     return Finding(name="indexes", state="ok", found=f"{found}; digest {digest['all'][:16]}")
 
 
-def _built_with(status: dict[str, Any], settings: Settings) -> Finding:
-    """Compare what the live generation was built with against the configuration of now."""
-    from pipeline.wiring import Configuration
-
-    built = next(g["versions"] for g in status["generations"] if g["name"] == status["generation"])
-    now = status["models"] | {"mappings": Configuration(settings).mappings.fingerprint}
-    other = [name for name in ("mappings", "analyzer", "embedder") if (built.get(name) or None) != (now[name] or None)]
-    if other:
+def _built_with(status: dict[str, Any]) -> Finding:
+    """The runtime compares what the live generation was built with against the configuration of now."""
+    if outdated := status["outdated"]:
         todo = "`shinsen replay` builds a new generation beside the live one and switches"
-        return Finding(name="versions", state="warning", found=f"built with another {', '.join(other)}", todo=todo)
+        return Finding(name="versions", state="warning", found=f"built with another {', '.join(outdated)}", todo=todo)
     return Finding(name="versions", state="ok", found="built with this configuration")
 
 
