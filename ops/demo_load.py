@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import yaml
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from ops.connection import ApiProblem, Connection
+from ops.connection import Connection
 from ops.publisher import Publisher, Receipt
 from ops.readers import BadLine, FileEvent, Reading
 from pipeline.errors import InvalidConfiguration
@@ -22,14 +21,6 @@ from schemas.change_event import RawEvent
 DEMO = Path(__file__).parent / "demo"
 MARK = "demo.json"
 POLL_S = 0.2
-ASK_WAIT_S = 60
-
-
-class Loaded(msgspec.Struct, frozen=True):
-    """What was published into a data folder, and the tokens that say it is there."""
-
-    fingerprint: str
-    tokens: list[str]
 
 
 def manifest() -> dict[str, Any]:
@@ -71,13 +62,11 @@ async def load_demo(connection: Connection, data: Path, console: Console | None 
     """Publish the corpus unless this folder has it, then wait until all of it is indexed, with progress bars."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console or Console(highlight=False)) as progress:
-        known = _known(data)
-        if known is None:
-            known = await _publish(connection, data, progress)
+        if not _known(data):
+            await _publish(connection, data, progress)
         else:
             progress.console.print("the demo corpus is in this folder already; nothing is loaded again")
         await _indexed(connection, progress)
-        await _check(connection, known)
 
 
 async def ask_lead_question(connection: Connection) -> dict[str, Any]:
@@ -86,7 +75,7 @@ async def ask_lead_question(connection: Connection) -> dict[str, Any]:
     return answer
 
 
-async def _publish(connection: Connection, data: Path, progress: Progress) -> Loaded:
+async def _publish(connection: Connection, data: Path, progress: Progress) -> None:
     events = demo_events()
     bar = progress.add_task("change events published", total=len(events))
     whole = Receipt(batches=[])
@@ -95,9 +84,7 @@ async def _publish(connection: Connection, data: Path, progress: Progress) -> Lo
         progress.advance(bar, len(batch.results))
     for refused in whole.rejected:
         progress.console.print(f"rejected: {refused.key or f'event {refused.index}'}: {refused.reason}")
-    loaded = Loaded(_fingerprint(events), whole.tokens)
-    (data / MARK).write_bytes(msgspec.json.encode(loaded))
-    return loaded
+    (data / MARK).write_text(_fingerprint(events), encoding="ascii")
 
 
 async def _indexed(connection: Connection, progress: Progress) -> None:
@@ -119,23 +106,10 @@ async def _indexed(connection: Connection, progress: Progress) -> None:
         await asyncio.sleep(POLL_S)
 
 
-async def _check(connection: Connection, loaded: Loaded) -> None:
-    """Hold the tokens against the indexes; a dead letter among them is said by the caller's `dlq`, not here."""
-    for token in loaded.tokens:
-        try:
-            await connection.get("/v1/freshness", params={"token": token, "wait": f"{ASK_WAIT_S}s"})
-        except ApiProblem as problem:
-            if problem.status != 409:
-                raise
-
-
-def _known(data: Path) -> Loaded | None:
-    """Return what an earlier start loaded, when it was this corpus."""
-    try:
-        loaded = msgspec.json.decode((data / MARK).read_bytes(), type=Loaded)
-    except (OSError, msgspec.MsgspecError):
-        return None
-    return loaded if loaded.fingerprint == _fingerprint(demo_events()) else None
+def _known(data: Path) -> bool:
+    """Say whether an earlier start loaded this very corpus into the folder."""
+    mark = data / MARK
+    return mark.exists() and mark.read_text(encoding="ascii", errors="replace") == _fingerprint(demo_events())
 
 
 def _fingerprint(events: list[RawEvent]) -> str:

@@ -68,6 +68,8 @@ class FieldSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     type: ColumnType = "keyword"
     column: str | None = None
     """The column of the same name when left out."""
+    label: str | None = None
+    """What people call it in questions and answers; the column's name when left out."""
     acl: AccessSpec | None = None
 
 

@@ -1,4 +1,4 @@
-"""What people call a record's fields: the column's own name where it differs from the field's."""
+"""What people call a record's fields: the mapping's label, else the column's name, else the field's."""
 
 from collections.abc import Iterable
 
@@ -9,7 +9,7 @@ from schemas.change_event import split_document_key
 def field_labels(mappings: Mappings, document: str) -> dict[str, str]:
     """Return field → label for the collection of this document."""
     source, collection, _ = split_document_key(document)
-    return {name: spec.column or name for name, spec in mappings.of(source, collection).fields.items()}
+    return {name: spec.label or spec.column or name for name, spec in mappings.of(source, collection).fields.items()}
 
 
 def labels_by_document(mappings: Mappings, documents: Iterable[str]) -> dict[str, dict[str, str]]:

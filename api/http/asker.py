@@ -21,7 +21,15 @@ def asker_of(request: Request[Any, Any, Any], options: ApiOptions) -> Asker:
         return Asker(frozenset(options.anonymous_groups))
     if not options.loopback:
         raise HTTPException(status_code=403, detail="X-Shinsen-Groups is only taken on a loopback start.")
-    return Asker(frozenset(group.strip() for group in given.split(",") if group.strip()))
+    return Asker(frozenset(group.strip() for group in _text(given).split(",") if group.strip()))
+
+
+def _text(given: str) -> str:
+    """Read the header as UTF-8, as curl and most clients send it; the framework took each byte for a character."""
+    try:
+        return given.encode("latin-1").decode("utf-8")
+    except UnicodeError as error:
+        raise HTTPException(status_code=400, detail="X-Shinsen-Groups is not UTF-8.") from error
 
 
 def operator_only(asker: Asker) -> None:

@@ -1,9 +1,10 @@
 """`GET /v1/documents` and one document."""
 
-from typing import Annotated
+from typing import Annotated, Any
+from urllib.parse import unquote
 
 import msgspec
-from litestar import get
+from litestar import Request, get
 from litestar.exceptions import NotFoundException
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, FromQuery, QueryParameter
@@ -30,6 +31,7 @@ async def document(
     source: FromPath[str],
     collection: FromPath[str],
     key: FromPath[str],
+    request: Request[Any, Any, Any],
     asker: Given[Asker],
     runtime: Given[Runtime],
     as_of: FromQuery[str | None] = None,
@@ -37,12 +39,19 @@ async def document(
     """Return record, fields, chunks, facts, version and ACL; 404 also when the asker may not read it."""
     if as_of is not None:
         raise NotYet("Reading documents as of a past time is not in this version.")
-    name = document_key(source, collection, key.removeprefix("/"))
+    name = document_key(source, collection, _key_as_sent(request, key.removeprefix("/")))
     async with open_reader(runtime, asker) as reader:
         view = await view_document(reader, runtime.mappings, name)
     if view is None:
         raise NotFoundException("There is no such document, or you may not read it.")
     return view
+
+
+def _key_as_sent(request: Request[Any, Any, Any], routed: str) -> str:
+    """Return the key with all its slashes (it may be a URL or a folder): routing takes `//` and a last `/` away."""
+    raw = bytes(request.scope.get("raw_path") or b"").decode("latin-1").partition("/v1/documents/")[2]
+    sent = unquote("/".join(raw.split("/")[2:]))
+    return sent if sent.replace("/", "") == routed.replace("/", "") else routed
 
 
 @get("/v1/documents", tags=["documents"], summary="Documents in key order")

@@ -12,6 +12,7 @@ import msgspec
 import structlog
 from litestar import Request, Response
 from litestar.exceptions import HTTPException, ValidationException
+from litestar.exceptions.http_exceptions import RequestEntityTooLarge
 
 from api.http.later import NotYet
 from pipeline import errors
@@ -86,6 +87,9 @@ def of_exception(error: Exception) -> tuple[Problem, dict[str, str]]:
 def handle(request: Request[Any, Any, Any], error: Exception) -> Response[dict[str, Any]]:
     """Litestar's exception handler for everything."""
     what, headers = of_exception(error)
+    if isinstance(error, RequestEntityTooLarge):
+        most = request.route_handler.resolve_request_max_body_size()
+        what.detail = f"The body is larger than the {most} bytes that one request may have here; send less at a time."
     if what.status == HTTPStatus.INTERNAL_SERVER_ERROR:
         log_failure("request failed", error, route=request.scope.get("path_template"))
     return respond(what, headers)

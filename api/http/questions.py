@@ -25,13 +25,15 @@ from pipeline.ports.runtime import Runtime
 from schemas.query import FreshnessInfo, QueryRequest, QueryResponse
 
 
-async def _admit(data: QueryRequest, runtime: Runtime, options: ApiOptions) -> tuple[Waited, FreshnessInfo]:
+async def _admit(
+    data: QueryRequest, asker: Asker, runtime: Runtime, options: ApiOptions
+) -> tuple[Waited, FreshnessInfo]:
     """Check the request, wait for its token, and note how fresh the stores are before anything is read."""
     refuse_later(data)
     if not data.question.strip():
         raise InvalidQuery("the question is empty", pointer="/question")
     compile_filters(data.filters, runtime.mappings)
-    waited = await wait_for(runtime, data.min_freshness, data.wait, options)
+    waited = await wait_for(runtime, asker, data.min_freshness, data.wait, options)
     return waited, await freshness_info(runtime, waited.ms)
 
 
@@ -65,7 +67,7 @@ async def query(
     metrics: Given[Metrics],
 ) -> QueryResponse:
     """Answer with citations."""
-    waited, freshness = await _admit(data, runtime, options)
+    waited, freshness = await _admit(data, asker, runtime, options)
     response: QueryResponse | None = None
     async for name, payload in flow.run(data, asker, freshness, exact=waited.exact):
         if name == "done":
@@ -94,7 +96,7 @@ async def query_stream(
     metrics: Given[Metrics],
 ) -> ServerSentEvent:
     """Stream `route`, `evidence`, `token`, `check`, `done`; `error` with a problem when it fails midway."""
-    waited, freshness = await _admit(data, runtime, options)
+    waited, freshness = await _admit(data, asker, runtime, options)
     return ServerSentEvent(_messages(flow, data, asker, freshness, waited, metrics))
 
 

@@ -42,7 +42,7 @@ async def search_texts(
 ) -> SearchResponse:
     """Return chunks, best first."""
     where = compile_filters(data.filters, runtime.mappings)
-    await wait_for(runtime, data.min_freshness, data.wait, options)
+    await wait_for(runtime, asker, data.min_freshness, data.wait, options)
     started = time.perf_counter()
     question = await analyze_question(runtime, data.query)
     analyzed = time.perf_counter()

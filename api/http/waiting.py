@@ -7,7 +7,8 @@ import msgspec
 from api.http.durations import seconds_of
 from api.http.later import NotYet
 from api.options import ApiOptions
-from pipeline.errors import InvalidQuery
+from api.retrieval.access import Asker
+from pipeline.errors import EventDead, InvalidQuery
 from pipeline.ports.runtime import Runtime
 from schemas.freshness import InvalidToken, decode_token
 from schemas.outcome import TokenPart
@@ -31,7 +32,7 @@ def read_token(text: str, pointer: str) -> list[TokenPart]:
 
 
 async def wait_for(
-    runtime: Runtime, min_freshness: str | SourcePosition | None, wait: str, options: ApiOptions
+    runtime: Runtime, asker: Asker, min_freshness: str | SourcePosition | None, wait: str, options: ApiOptions
 ) -> Waited:
     """Return when the indexes have reached the token. Raises NotFresh or EventDead."""
     limit = seconds_of(wait, "/wait", options.max_wait_s)
@@ -40,7 +41,13 @@ async def wait_for(
     if isinstance(min_freshness, SourcePosition):
         raise NotYet("Waiting for a source's own position needs the stack; pass the token that POST /v1/events gave.")
     started = time.perf_counter()
-    await runtime.wait_settled(read_token(min_freshness, "/min_freshness"), limit)
+    try:
+        await runtime.wait_settled(read_token(min_freshness, "/min_freshness"), limit)
+    except EventDead as error:
+        if asker.sees_all:
+            raise
+        # The reason quotes the record, which this asker may never have been allowed to read.
+        raise EventDead("an event behind the token ended as a dead letter; an operator can see why") from error
     return Waited(True, round((time.perf_counter() - started) * 1000, 2))
 
 
