@@ -160,6 +160,7 @@ def _score_one(
 ) -> Scored:
     own, *around = ({*analysis.terms, *analysis.identifiers} for analysis in analyses)
     identifiers, folded = set(wanted.question.identifiers), fold(sentence.text)[0]
+    own |= identifiers & around[0]  # a section headed by the identifier is about it
     coverage = _coverage(weights, own, *around)
     cue = _cue(wanted.focus, folded)
     held = bool(identifiers & own) or any(name in folded for name in wanted.names)
@@ -200,4 +201,4 @@ def _cue(focus: Focus | None, folded: str) -> float:
 def _form(text: str) -> float:
     """Questions are no answers; fragments and very long sentences are poor ones."""
     factor = (1.0 if len(text) in _GOOD_LENGTH else 0.7) * (1.0 if _WHOLE.search(text) else 0.75)
-    return factor * (0.4 if _QUESTION.search(text) else 1.0)
+    return factor * (0.2 if _QUESTION.search(text) else 1.0)
