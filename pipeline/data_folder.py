@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from types import TracebackType
 
-from pipeline.errors import ShinsenError
+from pipeline.errors import BackendUnavailable, ShinsenError
 
 
 class DataFolderBusy(ShinsenError):
@@ -26,9 +26,15 @@ class DataFolder:
         return self.path / "lock.json"
 
     def __enter__(self) -> "DataFolder":
-        """Make the folder and take the lock. Raises DataFolderBusy."""
-        self.path.mkdir(parents=True, exist_ok=True)
-        handle = os.open(self.lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        """Make the folder and take the lock. Raises DataFolderBusy, BackendUnavailable when it cannot be used."""
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            handle = os.open(self.lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise BackendUnavailable(
+                f"{self.path}: {error.strerror}; the data folder must be writable: check its owner, mode and disk, "
+                "or set SHINSEN_DATA to another folder"
+            ) from error
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -39,7 +45,15 @@ class DataFolder:
                 f"({holder.get('url') or 'no server'}): stop it, or set SHINSEN_DATA to another folder"
             ) from None
         self._file = handle
-        self.announce("")
+        try:
+            self.announce("")
+            _refuse_lost_state(self.path)
+        except OSError as error:
+            self.__exit__(None, None, None)
+            raise BackendUnavailable(f"{self.lock_file}: {error.strerror}; free space, then start again") from error
+        except BackendUnavailable:
+            self.__exit__(None, None, None)
+            raise
         return self
 
     def announce(self, url: str) -> None:
@@ -60,14 +74,27 @@ class DataFolder:
             self._file = None
 
 
+def _refuse_lost_state(path: Path) -> None:
+    """Refuse indexes without the records and manifests they belong to: nothing would ever clear them up."""
+    state = path / "state.db"
+    if state.is_file() and state.stat().st_size:
+        return
+    indexes = sorted(found.name for pattern in ("chunks-*.db", "graph-*") for found in path.glob(pattern))
+    if indexes:
+        raise BackendUnavailable(
+            f"{state} is missing or empty, but {', '.join(indexes)} are here: put {state.name} back from a backup, "
+            "or remove them to begin with an empty folder"
+        )
+
+
 def holder_of(path: Path) -> dict[str, object]:
     """Return what the lock file says, `{}` when nobody holds the folder. Never raises for a missing folder."""
     try:
-        with (path / "lock.json").open("r+b") as file:
+        with (path / "lock.json").open("rb") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
             except BlockingIOError:
                 return dict(json.loads(file.read() or b"{}"))
-    except (FileNotFoundError, ValueError):
+    except (OSError, ValueError):
         return {}
     return {}

@@ -36,9 +36,10 @@ class FactStore:
         try:
             path.mkdir(parents=True, exist_ok=True)
             self._store = ox.Store(path)
-        except OSError as error:
+        except (OSError, RuntimeError) as error:  # RuntimeError: files that are there, but damaged
             raise BackendUnavailable(
-                f"{path}: {error}; another process may hold the graph, else check the folder or run `shinsen replay`"
+                f"{path}: {error}; another process may hold the graph; if it is damaged, remove {path.parent} "
+                "and start again: the graph is built anew from the records"
             ) from error
         self._names: NameList | None = None
         # Held while the list is read from the store, and to change it after each write: nothing is missed.

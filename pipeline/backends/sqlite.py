@@ -27,8 +27,8 @@ _STORAGE_ERRORS: dict[type[apsw.Error], str] = {
     apsw.LockedError: "another connection holds the table; try again",
     apsw.FullError: "the disk is full; free space and try again",
     apsw.IOError: "the disk reported an error; check the volume and the system log",
-    apsw.CorruptError: "the file is damaged; restore it or rebuild it by `shinsen replay`",
-    apsw.NotADBError: "the file is no database; move it away and rebuild it by `shinsen replay`",
+    apsw.CorruptError: "the file is damaged; {mend}",
+    apsw.NotADBError: "the file is no database; {mend}",
     apsw.CantOpenError: "the file cannot be opened; check the folder, its owner and free file handles",
     apsw.ReadOnlyError: "the file is read-only; check its owner and mode",
     apsw.PermissionsError: "access is denied; check the owner and mode of the folder",
@@ -41,8 +41,15 @@ def storage_error(error: BaseException, path: Path) -> BaseException:
     """Turn apsw's errors of disk, lock and file into BackendUnavailable; leave all others as they are."""
     for kind, advice in _STORAGE_ERRORS.items():
         if isinstance(error, kind):
-            return BackendUnavailable(f"{path}: {error}; {advice}")
+            return BackendUnavailable(f"{path}: {error}; {advice.format(mend=_mend(path))}")
     return error
+
+
+def _mend(path: Path) -> str:
+    """Say how a damaged file is mended: all but the state can be made anew from it."""
+    if path.name == "state.db":
+        return "put it back from a backup: it alone holds the records"
+    return f"remove {path.name} and start again: it is built anew from the records"
 
 
 class _Job:
