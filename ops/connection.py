@@ -79,7 +79,8 @@ async def connect(
 
     Raises NoDataFolder when there is none and `create` is False.
     """
-    headers = {"accept": "application/json"} | ({} if groups is None else {"x-shinsen-groups": groups})
+    asker = {} if groups is None else {"x-shinsen-groups": groups}
+    headers = httpx.Headers({"accept": "application/json"} | asker, encoding="utf-8")
     if url is not None:
         async with _remote(url, headers) as connection:
             yield connection
@@ -132,7 +133,7 @@ async def _pages(
 
 
 @asynccontextmanager
-async def _remote(url: str, headers: dict[str, str]) -> AsyncIterator[Connection]:
+async def _remote(url: str, headers: httpx.Headers) -> AsyncIterator[Connection]:
     address = url if "://" in url else f"http://{url}"
     # A proxy of the environment is for other machines.
     loopback = (urlsplit(address).hostname or "") in ("localhost", "127.0.0.1", "::1")

@@ -97,6 +97,15 @@ async def test_a_hostile_document_stays_text(page: Page) -> None:
     assert await page.locator("#result img, #result script, #result b").count() == 0
 
 
+async def test_groups_may_be_japanese(page: Page) -> None:
+    await page.evaluate("document.querySelectorAll('details').forEach(details => details.open = true)")
+    await page.locator("input[name=groups]").fill("人事部")
+    await page.locator("#text").fill("Q-42の停止原因は何か。")
+    await page.keyboard.press("Enter")
+    await expect(page.get_by_role("region", name="回答 Answer")).to_be_visible()
+    await expect(page.locator(".card")).to_have_count(0)
+
+
 async def test_errors_are_told(page: Page) -> None:
     await page.evaluate("location.hash = '#/ask?q=%20'")
     await expect(page.get_by_role("alert")).to_contain_text("400")

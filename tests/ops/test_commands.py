@@ -158,9 +158,9 @@ def test_a_token_that_is_not_reached(data: Path) -> None:
 
 
 def test_groups_limit_what_is_seen(tmp_path: Path) -> None:
-    events = write_events(tmp_path / "e.jsonl", native("MR-5", "秘密の記録。", acl=["legal"]))
+    events = write_events(tmp_path / "e.jsonl", native("MR-5", "秘密の記録。", acl=["legal", "法務部"]))
     assert shinsen("publish", events, "--data", tmp_path / "d").exit_code == OK
-    for groups, number in (("legal", 1), ("sales", 0), ("*", 1)):
+    for groups, number in (("legal", 1), ("sales", 0), ("営業部", 0), ("営業部,法務部", 1), ("*", 1)):
         found = shinsen_json("search", "秘密の記録", "--groups", groups, "--data", tmp_path / "d")
         assert len(found["hits"]) == number, groups
 

@@ -7,7 +7,8 @@ const freshness = document.getElementById("freshness");
 let latest = 0;
 
 function headers() {
-  const groups = form.elements.groups.value.trim();
+  // The server reads the header as UTF-8; fetch takes one character for each byte.
+  const groups = String.fromCharCode(...new TextEncoder().encode(form.elements.groups.value.trim()));
   return { "Content-Type": "application/json", ...(groups ? { "X-Shinsen-Groups": groups } : {}) };
 }
 
