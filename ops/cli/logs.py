@@ -33,6 +33,6 @@ def log_at(level: Level) -> None:
     structlog.configure(
         processors=processors,
         wrapper_class=structlog.make_filtering_bound_logger(number),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),  # the stream of that moment
         cache_logger_on_first_use=False,
     )

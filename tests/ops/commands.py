@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import logging
 import os
 import re
 import signal
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import structlog
 from typer.testing import CliRunner, Result
 
 from ops.cli.main import app
@@ -24,10 +26,22 @@ START_S = 60.0
 
 def shinsen(*arguments: str | Path, stdin: str | None = None, env: dict[str, str] | None = None) -> Result:
     """Run a command here; the result holds exit code, standard output and standard error."""
-    result = CliRunner().invoke(app, [str(a) for a in arguments], input=stdin, env=STUBS | (env or {}))
+    with _own_logging():
+        result = CliRunner().invoke(app, [str(a) for a in arguments], input=stdin, env=STUBS | (env or {}))
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result
+
+
+@contextlib.contextmanager
+def _own_logging() -> Iterator[None]:
+    """What a command configures ends with it: its streams are closed afterwards."""
+    kept, handlers = structlog.get_config(), logging.root.handlers[:]
+    try:
+        yield
+    finally:
+        structlog.configure(**kept)
+        logging.root.handlers[:] = handlers
 
 
 def shinsen_json(*arguments: str | Path, code: int = 0) -> Any:
