@@ -22,6 +22,9 @@ from schemas.outcome import Outcome
 RELINK_LIMIT = 1_000_000
 """Documents looked at for one changed name; a name in more documents than this is no name."""
 
+_CRASH_LEAD = 1
+"""An index may be this far ahead of the state store after a crash between collecting and noting it."""
+
 
 class Linked(msgspec.Struct):
     """A prepared document with its facts and the manifest that will make it visible."""
@@ -65,13 +68,26 @@ class Applier:
         """Find out how far the indexes got and put the rest back to work; return how many documents that is.
 
         After a power loss, or when an older copy of an index folder was put back, an index may be
-        behind the state store: everything collected later than the smaller revision is done again.
+        behind the state store: everything collected later than the smaller revision is done again. When
+        an older state store was put back, the indexes are ahead, and hold documents that it never knew.
         """
         standing = await self._state.revision(self.generation)
         kept = [r for r in (await self._chunks.revision(), await self._graph.revision()) if r is not None]
         self._revision = max([standing, *kept])
         smallest = min([standing, *kept])
+        if self._revision > standing + _CRASH_LEAD:
+            await self._take_back()
+            smallest, standing = 0, self._revision
         return await self._state.uncollect_after(self.generation, smallest) if smallest < standing else 0
+
+    async def _take_back(self) -> None:
+        """Remove from the indexes what no manifest names; the rest is applied again after this."""
+        held = {chunk.document async for chunk in self._chunks.scan()}
+        held |= {fact.document async for fact in self._graph.scan()}
+        known = await self._state.manifests(self.generation, sorted(held))
+        gone = sorted(held - known.keys())
+        await self._chunks.collect(dict.fromkeys(gone, ()), self._revision)
+        await self._graph.collect(dict.fromkeys(gone, ""), self._revision)
 
     async def publish(self, batch: Sequence[Prepared]) -> Published:
         """Make a batch visible. `committed[i]` is False when a newer version of that document stands."""

@@ -63,3 +63,15 @@ async def test_damaged_indexes_say_what_to_remove_and_come_back(settings: Settin
     (settings.data / "state.db").write_bytes(b"damaged" * 1000)
     with pytest.raises(BackendUnavailable, match="put it back from a backup"):
         await digest_of(settings)
+
+
+async def test_an_older_state_under_newer_indexes_takes_them_back(settings: Settings) -> None:
+    before = await digest_of(settings, EVENT % 1, EVENT % 2)
+    kept = settings.data.parent / "backup.db"
+    shutil.copy(settings.data / "state.db", kept)
+    for number in (3, 4, 5):
+        await digest_of(settings, EVENT % number)
+    for rest in settings.data.glob("state.db*"):
+        rest.unlink()
+    shutil.copy(kept, settings.data / "state.db")
+    assert await digest_of(settings) == before
