@@ -245,3 +245,16 @@ def test_bound_facts_are_deterministic_and_narrowed_by_their_column() -> None:
     assert price.access_class == AccessRule((("accounting",), ("staff",))).access_class()
     other = bind_facts(document.facts, document, "v2", AT)
     assert {f.iri for f in facts}.isdisjoint(f.iri for f in other)
+
+
+def test_a_number_as_the_records_own_time_is_a_point_in_time() -> None:
+    columns = {"title": "題", "body": "本文", "updated_at": 1751965200}
+    record = Record(
+        document="a/b/c",
+        op="upsert",
+        position="",
+        version="1",
+        occurred_at="2025-01-01T00:00:00.000000Z",
+        columns=columns,
+    )
+    assert map_record(record, Mappings().of("a", "b")).updated_at == "2025-07-08T09:00:00.000000Z"
