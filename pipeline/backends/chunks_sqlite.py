@@ -39,7 +39,7 @@ class SqliteChunks:
         generation: str,
         *,
         weights: tuple[float, float, float, float] = (3.0, 1.0, 0.5, 4.0),
-        posting_budget: int = 6_000,
+        posting_budget: int = 3_000,
         readers: int = 2,
     ) -> None:
         self._database = Database(
