@@ -9,6 +9,7 @@ from litestar.di import Provide
 from api.answering.flow import Flow
 from api.console import page
 from api.http import (
+    channels_page,
     dead_letters,
     documents,
     entities,
@@ -44,6 +45,7 @@ _READING = (
     operations,
     metrics,
     later,
+    channels_page,
     page,
 )
 

@@ -16,7 +16,7 @@ _TAGS = (
     Tag(name="graph", description="Entities, facts, SPARQL"),
     Tag(name="operations", description="Freshness, dead letters, probes, metrics"),
 )
-_STYLE = (
+STYLE = (
     "body{font:16px/1.6 system-ui,sans-serif;max-width:60rem;margin:0 auto;padding:1rem;color:#1a1a1a;background:#fff}"
     "h2{margin-top:2rem}code{background:#f2f2f2;padding:.1em .3em;border-radius:3px}"
     "dt{font-weight:600;margin-top:1rem}dd{margin:0 0 0 1rem}.m{display:inline-block;min-width:3.5rem}"
@@ -37,9 +37,9 @@ class ListingPlugin(OpenAPIRenderPlugin):
         sections = "".join(_section(tag.name, tag.description or "", openapi_schema["paths"]) for tag in _TAGS)
         return (
             f'<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
-            f"<title>{title} API</title><style>{_STYLE}</style><h1>{title} API</h1>"
+            f"<title>{title} API</title><style>{STYLE}</style><h1>{title} API</h1>"
             '<p><a href="/schema/openapi.json">openapi.json</a> · <a href="/schema/openapi.yaml">openapi.yaml</a> · '
-            f'<a href="/">console</a></p>{sections}</html>'
+            f'<a href="/schema/channels">change events (AsyncAPI)</a> · <a href="/">console</a></p>{sections}</html>'
         ).encode()
 
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from ops.cli.show import print_json
-from ops.event_schema import asyncapi, event_schema
+from schemas.json_schema import asyncapi, event_schema
 
 
 class SchemaKind(StrEnum):
