@@ -3,7 +3,7 @@
 import json
 
 import httpx
-import jsonschema
+import jsonschema  # type: ignore[import-untyped]
 
 from schemas.json_schema import asyncapi, event_schema
 

@@ -175,7 +175,7 @@ def test_the_event_schema_holds_for_the_demos_events() -> None:
 
 def test_the_asyncapi_document_names_both_channels() -> None:
     document = json.loads(shinsen("schema", "asyncapi").stdout)
-    assert set(document["channels"]) == {"events", "outcomes"}
+    assert {"events", "outcomes"} <= set(document["channels"])
     assert "NativeEvent" in document["components"]["schemas"]
 
 
