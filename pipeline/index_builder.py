@@ -40,7 +40,7 @@ class Ready(msgspec.Struct):
 
 
 class IndexBuilder:
-    """Runs four loops: live changes, text of new documents, everything else, and one publisher."""
+    """Runs loops for live changes, for the text of new documents and for everything else, and one publisher."""
 
     def __init__(
         self,
@@ -77,7 +77,8 @@ class IndexBuilder:
 
     def start(self) -> None:
         """Start the loops."""
-        for step in (self._live, self._text, self._backlog, self._publish_ready):
+        # Twice where batches are large: one is prepared while the other is published.
+        for step in (self._live, self._text, self._text, self._backlog, self._backlog, self._publish_ready):
             self._loops.start(step)
 
     async def stop(self) -> None:

@@ -1,6 +1,7 @@
 """The order of work in one process: changes first, then text of new documents, then vectors and facts, newest first."""
 
-from collections import OrderedDict
+import heapq
+from collections import Counter, OrderedDict
 from collections.abc import Iterable
 from typing import Literal
 
@@ -9,6 +10,8 @@ import msgspec
 Queue = Literal["live", "text", "full", "relink"]
 QUEUES: tuple[Queue, ...] = ("live", "text", "full", "relink")
 """The most urgent first."""
+
+_SLACK = 1000
 
 
 class Work(msgspec.Struct):
@@ -21,7 +24,6 @@ class Work(msgspec.Struct):
     ticket: int
     """Grows with every change of the document, so that finished work cannot hide a newer change."""
     attempts: int = 0
-    taken: bool = False
 
 
 class Taken(msgspec.Struct, frozen=True):
@@ -39,6 +41,9 @@ class Schedule:
         self._work: dict[str, Work] = {}
         self._queues: dict[Queue, OrderedDict[str, None]] = {queue: OrderedDict() for queue in QUEUES}
         self._ticket = 0
+        self._numbers: Counter[Queue] = Counter()
+        # Arrivals by queue, the earliest on top; entries that no longer hold are dropped when they come up.
+        self._arrivals: dict[Queue, list[tuple[str, str]]] = {queue: [] for queue in QUEUES}
 
     def add(self, document: str, queue: Queue, arrived: str) -> None:
         """Put a document to work; one that is there already stays in, or moves to, the more urgent queue."""
@@ -46,12 +51,13 @@ class Schedule:
         work = self._work.get(document)
         if work is None:
             self._work[document] = work = Work(document, arrived, queue, self._ticket)
+            self._numbers[queue] += 1
         else:
             self._queues[work.queue].pop(document, None)
-            work.ticket, work.taken, work.attempts = self._ticket, False, 0
+            work.ticket, work.attempts = self._ticket, 0
             work.arrived = min(work.arrived, arrived)
-            work.queue = min(queue, work.queue, key=QUEUES.index)
-        self._queues[work.queue][document] = None
+            queue = min(queue, work.queue, key=QUEUES.index)
+        self._put(work, queue)
 
     def take(self, queue: Queue, limit: int) -> list[Taken]:
         """Hand out documents: the newest first from `full`, the oldest first from the others."""
@@ -60,7 +66,6 @@ class Schedule:
         while waiting and len(taken) < limit:
             document, _ = waiting.popitem(last=queue == "full")
             work = self._work[document]
-            work.taken = True
             taken.append(Taken(document, work.ticket, work.attempts))
         return taken
 
@@ -72,6 +77,7 @@ class Schedule:
         self._queues[work.queue].pop(item.document, None)  # it may have been put back in between
         if then is None:
             del self._work[item.document]
+            self._numbers[work.queue] -= 1
         else:
             self._put(work, then)
 
@@ -83,8 +89,14 @@ class Schedule:
             self._put(work, work.queue)
 
     def _put(self, work: Work, queue: Queue) -> None:
-        work.taken, work.queue = False, queue
+        self._numbers[work.queue] -= 1
+        self._numbers[queue] += 1
+        work.queue = queue
         self._queues[queue][work.document] = None
+        arrivals = self._arrivals[queue]
+        heapq.heappush(arrivals, (work.arrived, work.document))
+        if len(arrivals) > 4 * len(self._work) + _SLACK:  # one stuck document must not keep all that came after it
+            arrivals[:] = sorted({(w.arrived, w.document) for w in self._work.values() if w.queue == queue})
 
     def hurry(self, documents: Iterable[str]) -> None:
         """Move documents that wait for their full stage to the front."""
@@ -99,11 +111,21 @@ class Schedule:
 
     def unfinished(self, *queues: Queue) -> int:
         """Return how many documents wait or are being worked on, by the queue they are in now."""
-        return sum(1 for work in self._work.values() if work.queue in queues)
+        return sum(self._numbers[queue] for queue in queues)
 
     def oldest(self, *queues: Queue) -> str:
         """Return the earliest arrival among unfinished documents of these queues, or an empty text."""
-        return min((work.arrived for work in self._work.values() if work.queue in queues), default="")
+        return min(filter(None, map(self._earliest, queues)), default="")
+
+    def _earliest(self, queue: Queue) -> str:
+        arrivals = self._arrivals[queue]
+        while arrivals:
+            arrived, document = arrivals[0]
+            work = self._work.get(document)
+            if work is not None and work.queue == queue and work.arrived == arrived:
+                return arrived
+            heapq.heappop(arrivals)
+        return ""
 
     def __len__(self) -> int:
         """Return how many documents are unfinished."""

@@ -8,6 +8,7 @@ import argparse
 import asyncio
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import httpx
@@ -20,25 +21,22 @@ from pipeline.embedded import EmbeddedRuntime
 from pipeline.errors import Backpressure
 from pipeline.settings import Settings
 from pipeline.wiring import open_embedded
+from schemas.change_event import RawEvent
 
 BATCH = 200
 
 
-async def publish(runtime: EmbeddedRuntime, count: int, seed: int) -> int:
+async def publish(runtime: EmbeddedRuntime, made: Sequence[RawEvent]) -> int:
     """Hand in all events in batches, waiting where the door says so; return how often it did."""
-    waits, batch = 0, []
-    for item in events(count, seed):
-        batch.append(raw(item))
-        if len(batch) < BATCH and item["key"] != f"B-{count - 1:06d}":
-            continue
+    waits = 0
+    for start in range(0, len(made), BATCH):
         while True:
             try:
-                await runtime.submit(batch)
+                await runtime.submit(made[start : start + BATCH])
                 break
             except Backpressure as error:
                 waits += 1
                 await asyncio.sleep(error.retry_after)
-        batch = []
     return waits
 
 
@@ -61,7 +59,7 @@ async def ask(client: httpx.AsyncClient, query: str) -> tuple[str, str, str]:
     found = (await client.post("/v1/search", json={"query": query, "top_k": 3})).json()
     fresh = (await client.get("/v1/freshness")).json()
     hit = found["hits"][0]
-    return hit["document"]["key"], hit["stage"], str(fresh["chunks"])
+    return hit["document"]["key"], hit["stage"], str(fresh["watermarks"]["chunks"])
 
 
 async def main() -> None:
@@ -75,8 +73,9 @@ async def main() -> None:
         settings = Settings(data=Path(folder))
         async with open_embedded(settings) as runtime:
             await runtime.analyzer.tokens(["準備"])  # the dictionary is loaded once, not per document
+            made = [raw(item) for item in events(arguments.documents, arguments.seed)]
             started = time.perf_counter()
-            publishing = asyncio.create_task(publish(runtime, arguments.documents, arguments.seed))
+            publishing = asyncio.create_task(publish(runtime, made))
             seconds = await watch(runtime, arguments.documents, started)
             waits = await publishing
             say(
@@ -97,7 +96,7 @@ async def hurried(client: httpx.AsyncClient) -> None:
     while stage != "full" and time.perf_counter() - started < 120:
         await asyncio.sleep(0.2)
         path = f"/v1/documents/{key}"
-        stage = (await client.get(path)).json()["stage"]
+        stage = (await client.get(path)).json()["document"]["stage"]
     status = (await client.get("/v1/status")).json()
     say(
         f"asked for, it was {stage} after {time.perf_counter() - started:.1f} s, "

@@ -1,6 +1,11 @@
 """The order of work: what is taken first, and that finished work never hides a newer change."""
 
-from pipeline.schedule import Queue, Schedule
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pipeline.schedule import QUEUES, Queue, Schedule, Taken
 
 
 def names(schedule: Schedule, queue: Queue, limit: int = 10) -> list[str]:
@@ -92,3 +97,32 @@ def test_counts_and_the_oldest_arrival() -> None:
     schedule.add("b", "live", "2024-01-01")
     schedule.add("a", "live", "2025-09-01")
     assert schedule.oldest("live") == "2024-01-01"
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("add"), st.sampled_from("abcd"), st.sampled_from(QUEUES), st.sampled_from("1234")),
+        st.tuples(st.just("take"), st.sampled_from(QUEUES)),
+        st.tuples(st.just("done"), st.sampled_from((None, *QUEUES))),
+        st.tuples(st.just("again")),
+    ),
+    max_size=60,
+)
+
+
+@given(steps=STEPS)
+def test_counts_and_arrivals_are_those_of_the_documents(steps: list[tuple[Any, ...]]) -> None:
+    schedule = Schedule()
+    held: list[Taken] = []
+    for name, *arguments in steps:
+        if name == "add":
+            schedule.add(*arguments)
+        elif name == "take":
+            held += schedule.take(arguments[0], 2)
+        elif held:
+            item = held.pop(0)
+            schedule.again(item) if name == "again" else schedule.done(item, then=arguments[0])
+        for queue in QUEUES:
+            own = [work for work in schedule._work.values() if work.queue == queue]
+            assert schedule.unfinished(queue) == len(own)
+            assert schedule.oldest(queue) == min((work.arrived for work in own), default="")
