@@ -98,7 +98,7 @@ async def test_another_version_or_no_database_is_refused(tmp_path: Path) -> None
     with pytest.raises(InvalidConfiguration, match="replay"):
         Database(tmp_path / "a.db", SCHEMA, version=2)
     (tmp_path / "b.db").write_bytes(b"no database at all, only some text" * 200)
-    with pytest.raises(BackendUnavailable, match=r"b\.db.*replay"):
+    with pytest.raises(BackendUnavailable, match=r"b\.db.*remove b\.db and start again"):
         Database(tmp_path / "b.db", SCHEMA)
     (tmp_path / "file").touch()
     with pytest.raises(BackendUnavailable, match="folder"):
