@@ -27,7 +27,7 @@ MAX_ATTEMPTS = 5
 """After so many failures of one document while others succeed it becomes a dead letter."""
 MODEL_ATTEMPTS = 2
 """After so many, a document on which the models fail is compared with a text that they can take."""
-MAX_LIVE = 200
+MAX_LIVE = 16
 """New documents go on in the live queue up to this many waiting; a larger flood is a backlog."""
 
 

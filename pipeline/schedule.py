@@ -12,6 +12,7 @@ QUEUES: tuple[Queue, ...] = ("live", "text", "full", "relink")
 """The most urgent first."""
 
 _SLACK = 1000
+_NONE = object()
 
 
 class Work(msgspec.Struct):
@@ -99,11 +100,11 @@ class Schedule:
             arrivals[:] = sorted({(w.arrived, w.document) for w in self._work.values() if w.queue == queue})
 
     def hurry(self, documents: Iterable[str]) -> None:
-        """Move documents that wait for their full stage to the front."""
-        waiting = self._queues["full"]
+        """Put documents that wait for their full stage before all live changes: somebody asks for them now."""
         for document in documents:
-            if document in waiting:
-                waiting.move_to_end(document)
+            if self._queues["full"].pop(document, _NONE) is None:
+                self._put(self._work[document], "live")
+                self._queues["live"].move_to_end(document, last=False)
 
     def waiting(self, *queues: Queue) -> int:
         """Return how many documents wait in these queues."""

@@ -35,8 +35,10 @@ def test_takes_no_more_than_asked() -> None:
 
 def test_what_somebody_asked_for_comes_first() -> None:
     schedule = filled("full", "a", "b", "c")
+    schedule.add("changed", "live", "2025-01-09")
     schedule.hurry(["a", "unknown"])
-    assert names(schedule, "full") == ["a", "c", "b"]
+    assert names(schedule, "live") == ["a", "changed"]
+    assert names(schedule, "full") == ["c", "b"]
 
 
 def test_moves_to_the_more_urgent_queue_and_never_back() -> None:
@@ -105,6 +107,7 @@ STEPS = st.lists(
         st.tuples(st.just("take"), st.sampled_from(QUEUES)),
         st.tuples(st.just("done"), st.sampled_from((None, *QUEUES))),
         st.tuples(st.just("again")),
+        st.tuples(st.just("hurry"), st.sampled_from("abcd")),
     ),
     max_size=60,
 )
@@ -119,6 +122,8 @@ def test_counts_and_arrivals_are_those_of_the_documents(steps: list[tuple[Any, .
             schedule.add(*arguments)
         elif name == "take":
             held += schedule.take(arguments[0], 2)
+        elif name == "hurry":
+            schedule.hurry(arguments)
         elif held:
             item = held.pop(0)
             schedule.again(item) if name == "again" else schedule.done(item, then=arguments[0])
