@@ -92,7 +92,7 @@ async def view_document(reader: Reader, mappings: Mappings, key: str) -> Documen
 
 
 async def _chunks(reader: Reader, manifest: Manifest) -> list[ChunkView]:
-    found = await reader.indexes.chunks.get([ref.id for ref in manifest.chunks])
+    found = await reader.indexes.chunks.get([ref.id for ref in manifest.chunks], vectors=False)
     return [
         ChunkView(id=ref.id, start=ref.start, end=ref.end, text=found[ref.id].text)
         for ref in manifest.chunks

@@ -38,7 +38,7 @@ class Passage(msgspec.Struct, frozen=True, kw_only=True):
 
 async def read_passages(reader: Reader, candidates: Sequence[Candidate], source: str) -> list[Passage]:
     """Read the texts; chunks that were removed meanwhile, or do not fit their offsets, are left out."""
-    chunks = await reader.indexes.chunks.get([candidate.id for candidate in candidates])
+    chunks = await reader.indexes.chunks.get([candidate.id for candidate in candidates], vectors=False)
     highest = max((candidate.score for candidate in candidates), default=0.0) or 1.0
     return [
         Passage(

@@ -43,7 +43,7 @@ class SqliteChunks:
         readers: int = 2,
     ) -> None:
         self._database = Database(
-            folder / f"chunks-{generation}.db", SCHEMA, readers=readers, setup=prepare_connection, cache_mib=32
+            folder / f"chunks-{generation}.db", SCHEMA, readers=readers, setup=prepare_connection, cache_mib=96
         )
         self._rank = f"bm25({', '.join(str(float(weight)) for weight in weights)})"
         self._budget = PostingBudget(posting_budget)
@@ -98,12 +98,14 @@ class SqliteChunks:
 
         return await self._database.read(search)
 
-    async def get(self, ids: Sequence[str]) -> dict[str, IndexedChunk]:
+    async def get(self, ids: Sequence[str], *, vectors: bool = True) -> dict[str, IndexedChunk]:
         """See ChunkIndex.get."""
-        found = await self._database.read(
-            lambda connection: [chunk for i in dict.fromkeys(ids) for chunk in _read(connection, "c.id = ?", (i,))]
-        )
-        return {chunk.id: chunk for chunk in found}
+
+        def read(connection: apsw.Connection) -> dict[str, IndexedChunk]:
+            found = (chunk for i in dict.fromkeys(ids) for chunk in _read(connection, "c.id = ?", (i,), vectors))
+            return {chunk.id: chunk for chunk in found}
+
+        return await self._database.read(read)
 
     async def documents_with(self, bigrams: Sequence[str], limit: int) -> list[str]:
         """See ChunkIndex.documents_with; no bigrams find nothing."""
@@ -153,9 +155,11 @@ class SqliteChunks:
         await self._database.close()
 
 
-def _read(connection: apsw.Connection, condition: str, values: tuple[object, ...]) -> list[IndexedChunk]:
+def _read(
+    connection: apsw.Connection, condition: str, values: tuple[object, ...], vectors: bool = True
+) -> list[IndexedChunk]:
     rows = connection.execute(f"{CHUNK_SELECT} WHERE {condition}", values).fetchall()
-    if not dimensions(connection):
+    if not vectors or not dimensions(connection):
         return [decode_chunk(row, None) for row in rows]
     return [
         decode_chunk(row, connection.execute("SELECT embedding FROM vector WHERE rowid = ?", (row[0],)).get)

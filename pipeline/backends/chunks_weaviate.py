@@ -154,9 +154,11 @@ class WeaviateChunks:
             numbers: list[float] = np.frombuffer(vector, "<f4").tolist()
             return await dense_hits(collection, numbers, condition(where), limit)
 
-    async def get(self, ids: Sequence[str]) -> dict[str, IndexedChunk]:
+    async def get(self, ids: Sequence[str], *, vectors: bool = True) -> dict[str, IndexedChunk]:
         """See ChunkIndex.get."""
-        return await self._read(await self._collection(), list(dict.fromkeys(ids)))
+        found = await self._read(await self._collection(), list(dict.fromkeys(ids)))
+        bare = {} if vectors else {"vector": None, "vector_model": ""}
+        return {name: msgspec.structs.replace(chunk, **bare) for name, chunk in found.items()}
 
     async def _read(self, collection: Collection, ids: Sequence[str]) -> dict[str, IndexedChunk]:
         found: list[IndexedChunk] = []

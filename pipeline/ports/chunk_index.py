@@ -67,8 +67,8 @@ class ChunkIndex(Protocol):
     async def dense(self, vector: bytes, where: ChunkFilter, limit: int) -> list[IndexHit]:
         """Return the nearest by cosine among chunks that have a vector; ties by id."""
 
-    async def get(self, ids: Sequence[str]) -> dict[str, IndexedChunk]:
-        """Return chunks by id; missing ids are absent."""
+    async def get(self, ids: Sequence[str], *, vectors: bool = True) -> dict[str, IndexedChunk]:
+        """Return chunks by id; missing ids are absent. Without `vectors` none has one, and it is faster."""
 
     async def documents_with(self, bigrams: Sequence[str], limit: int) -> list[str]:
         """Return keys of documents with a chunk that holds all these bigrams, in key order."""

@@ -54,6 +54,8 @@ class ChunkWrites(ChunkFixtures):
         bare = chunk("c2", "ただの文")
         await index.stage([FULL, bare])
         assert await index.get(["c1", "c2"]) == {"c1": FULL, "c2": bare}
+        without = msgspec.structs.replace(FULL, vector=None, vector_model="")
+        assert await index.get(["c1"], vectors=False) == {"c1": without}
         assert await scanned(index) == [FULL, bare]
 
     async def test_missing_ids_are_absent(self, index: ChunkIndex) -> None:
