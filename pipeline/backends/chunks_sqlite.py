@@ -22,6 +22,8 @@ from pipeline.errors import InvalidConfiguration
 from pipeline.ports.chunk_index import ChunkFilter, IndexHit, LexicalQuery
 from schemas.document import IndexedChunk
 
+PAGE_BYTES = 16_384
+"""Vectors are read in blocks of 1.5 MB: with SQLite's usual 4 KB, following the pages cost a fifth of a dense search."""
 PAGE = 500
 """Chunks that a scan reads at a time."""
 
@@ -43,7 +45,12 @@ class SqliteChunks:
         readers: int = 2,
     ) -> None:
         self._database = Database(
-            folder / f"chunks-{generation}.db", SCHEMA, readers=readers, setup=prepare_connection, cache_mib=96
+            folder / f"chunks-{generation}.db",
+            SCHEMA,
+            readers=readers,
+            setup=prepare_connection,
+            cache_mib=96,
+            page_bytes=PAGE_BYTES,
         )
         self._rank = f"bm25({', '.join(str(float(weight)) for weight in weights)})"
         self._budget = PostingBudget(posting_budget)

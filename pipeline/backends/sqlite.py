@@ -79,9 +79,10 @@ class Database:
         readers: int = 2,
         setup: Setup | None = None,
         cache_mib: int = 16,
+        page_bytes: int = 4096,
     ) -> None:
         self.path = path
-        self._setup, self._cache_mib = setup, cache_mib
+        self._setup, self._cache_mib, self._page_bytes = setup, cache_mib, page_bytes
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._idle: queue.SimpleQueue[apsw.Connection] = queue.SimpleQueue()
         self._closing = threading.Lock()
@@ -149,6 +150,7 @@ class Database:
         connection = apsw.Connection(str(self.path))
         self._connections.append(connection)
         connection.set_busy_timeout(BUSY_MS)
+        connection.pragma("page_size", self._page_bytes)  # of a new file; before anything is written
         connection.pragma("journal_mode", "wal")
         connection.pragma("synchronous", "full")
         connection.pragma("foreign_keys", True)
