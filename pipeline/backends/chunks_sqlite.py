@@ -23,7 +23,7 @@ from pipeline.ports.chunk_index import ChunkFilter, IndexHit, LexicalQuery
 from schemas.document import IndexedChunk
 
 PAGE_BYTES = 16_384
-"""Vectors are read in blocks of 1.5 MB: with SQLite's usual 4 KB, following the pages cost a fifth of a dense search."""
+"""Vectors are read in blocks of 1.5 MB: following SQLite's usual pages of 4 KB costs a fifth of a dense search."""
 PAGE = 500
 """Chunks that a scan reads at a time."""
 
