@@ -7,7 +7,7 @@ import structlog
 
 from pipeline.clock import Clock
 from pipeline.dead_letters import LETTER_HEADER, RETRY_HEADER, raw_letter, refused_event_id
-from pipeline.decoding import decode
+from pipeline.decoding import admit
 from pipeline.errors import BackendUnavailable, Backpressure, InvalidEvent, TooLarge
 from pipeline.mapping import Mappings
 from pipeline.ports.change_log import ChangeLog, LoggedEvent
@@ -68,7 +68,7 @@ class Intake:
                 f"{waiting} events wait to be read (limit {self._max_backlog}); send again later",
                 retry_after=2.0,
             )
-        decoded = await asyncio.to_thread(lambda: [self._decode(raw) for raw in events])
+        decoded = await asyncio.to_thread(lambda: [admit(raw, self._mappings, self._max_event) for raw in events])
         accepted = [raw for raw, d in zip(events, decoded, strict=True) if not isinstance(d, InvalidEvent)]
         now = self._clock()
         offsets = iter(await self._log.append(accepted, now))
@@ -91,22 +91,6 @@ class Intake:
             self.end += number
             self.behind_since = self.behind_since or now
             self._wake.set()
-
-    def _decode(self, raw: RawEvent) -> list[ChangeEvent] | InvalidEvent:
-        size = len(raw.value or b"")
-        if size > self._max_event:
-            reason = (
-                f"the event has {size} bytes, the limit is {self._max_event}; "
-                "split the document, or raise SHINSEN_MAX_EVENT"
-            )
-            return TooLarge("too_large", reason)
-        try:
-            return decode(raw, self._mappings)
-        except InvalidEvent as error:
-            return error
-        except Exception as error:  # one event must not stop the stream, whatever is wrong with it or with us
-            log.exception("decoding_failed")
-            return InvalidEvent("internal_error", f"reading it failed: {type(error).__name__}: {error}; see the log")
 
     async def run(self) -> None:
         """Read the log for ever; when a store is down, wait longer and longer and drop nothing."""
@@ -163,7 +147,7 @@ class Intake:
         letters: list[DeadLetter] = []
         for logged in batch:
             base = event_id(logged)
-            events = self._decode(logged.raw)
+            events = admit(logged.raw, self._mappings, self._max_event)
             if isinstance(events, InvalidEvent):
                 letters.append(raw_letter(base, logged.raw, events, self._clock()))
             elif not events:

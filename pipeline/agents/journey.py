@@ -10,13 +10,13 @@ from pipeline.agents.announcer import Announcer
 from pipeline.apply import Applier
 from pipeline.clock import Clock
 from pipeline.dead_letters import RETRY_HEADER, raw_letter, record_letter
-from pipeline.decoding import decode
-from pipeline.errors import BackendUnavailable, InvalidEvent, TooLarge
+from pipeline.decoding import admit
+from pipeline.errors import BackendUnavailable, InvalidEvent
 from pipeline.mapping import Mappings
 from pipeline.ports.state import State
 from pipeline.prepare import Prepared, Preparer, Refused
 from pipeline.reconcile import Arrived, Reconciler
-from schemas.change_event import ChangeEvent, RawEvent
+from schemas.change_event import RawEvent
 from schemas.outcome import DeadLetter, Outcome
 
 log = structlog.get_logger(__name__)
@@ -92,7 +92,7 @@ class Journey:
     def _decode_all(self, batch: Sequence[Delivered]) -> _Decoded:
         done = _Decoded()
         for message in batch:
-            events = self._decode(message.raw)
+            events = admit(message.raw, self._mappings, self._max_event)
             if isinstance(events, InvalidEvent):
                 done.letters.append((raw_letter(message.id, message.raw, events, self._clock()), message.raw))
             elif not events:
@@ -101,19 +101,6 @@ class Journey:
             else:
                 done.arrived += [Arrived(_numbered(message.id, n), event) for n, event in enumerate(events)]
         return done
-
-    def _decode(self, raw: RawEvent) -> list[ChangeEvent] | InvalidEvent:
-        size = len(raw.value or b"")
-        if size > self._max_event:
-            reason = f"the event has {size} bytes, the limit is {self._max_event}; raise SHINSEN_MAX_EVENT"
-            return TooLarge("too_large", reason)
-        try:
-            return decode(raw, self._mappings)
-        except InvalidEvent as error:
-            return error
-        except Exception as error:  # one event must not stop the stream, whatever is wrong with it or with us
-            log.exception("decoding_failed")
-            return InvalidEvent("internal_error", f"reading it failed: {type(error).__name__}: {error}; see the log")
 
     # ---------------------------------------------------------------- indexing
 

@@ -192,6 +192,6 @@ async def test_a_bug_in_decoding_is_a_refused_event(intake: Intake, monkeypatch:
     def broken(raw: RawEvent, mappings: Mappings) -> list[Any]:
         raise RecursionError("too deep")
 
-    monkeypatch.setattr("pipeline.intake.decode", broken)
+    monkeypatch.setattr("pipeline.decoding.admission.decode", broken)
     (result,) = await intake.submit([event("1")])
     assert (result.status, result.code) == ("rejected", "internal_error")
