@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Iterable, Sequence
 
 import msgspec
-import structlog
 
 from pipeline.agents.announcer import Announcer
 from pipeline.apply import Applier
@@ -18,8 +17,6 @@ from pipeline.prepare import Prepared, Preparer, Refused
 from pipeline.reconcile import Arrived, Reconciler
 from schemas.change_event import RawEvent
 from schemas.outcome import DeadLetter, Outcome
-
-log = structlog.get_logger(__name__)
 
 BATCH = 64
 """Documents published at once."""
