@@ -69,7 +69,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 @pytest.fixture(scope="session")
 def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a real PostgreSQL, started once on free ports."""
-    folder: Path = tmp_path_factory.mktemp("postgres")
+    shared = os.environ.get("SHINSEN_TEST_STACK")
+    folder = Path(shared) if shared else tmp_path_factory.mktemp("postgres")
     try:
         endpoint = servers.start(["postgres"], folder)["postgres"]
     except StackError as error:
@@ -78,13 +79,31 @@ def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         connection.execute("ALTER SYSTEM SET fsync = off")  # its data live as long as the tests
         connection.execute("SELECT pg_reload_conf()")
     yield endpoint.url
-    servers.purge(folder)
+    if not shared:
+        servers.purge(folder)
 
 
 @pytest.fixture(scope="session")
 def stack_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Endpoint]]:
     """Return a function that starts a server of ops.stack at its first call, and purges all at the end."""
-    folder: Path = tmp_path_factory.mktemp("stack")
+    shared = os.environ.get("SHINSEN_TEST_STACK")  # servers that go on running, to save their start while developing
+    folder = Path(shared) if shared else tmp_path_factory.mktemp("stack")
+
+    def started(name: str) -> Endpoint:
+        try:
+            return servers.start([name], folder)[name]
+        except StackError as error:
+            pytest.skip(f"no {name} here ({error.what}); next: {error.todo}")
+
+    yield started
+    if not shared:
+        servers.purge(folder)
+
+
+@pytest.fixture(scope="session")
+def breakable_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Endpoint]]:
+    """The same with servers of their own, which a test may kill."""
+    folder = tmp_path_factory.mktemp("breakable")
 
     def started(name: str) -> Endpoint:
         try:
