@@ -86,8 +86,19 @@ def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def stack_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Endpoint]]:
     """Return a function that starts a server of ops.stack at its first call, and purges all at the end."""
-    shared = os.environ.get("SHINSEN_TEST_STACK")  # servers that go on running, to save their start while developing
-    folder = Path(shared) if shared else tmp_path_factory.mktemp("stack")
+    yield from _servers_in("SHINSEN_TEST_STACK", tmp_path_factory.mktemp("stack"))
+
+
+@pytest.fixture(scope="session")
+def breakable_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Endpoint]]:
+    """The same with servers of their own, which a test may kill."""
+    yield from _servers_in("SHINSEN_BREAKABLE_STACK", tmp_path_factory.mktemp("breakable"))
+
+
+def _servers_in(variable: str, scratch: Path) -> Iterator[Callable[[str], Endpoint]]:
+    # Servers of a named folder go on running, to save their start while developing.
+    shared = os.environ.get(variable)
+    folder = Path(shared) if shared else scratch
 
     def started(name: str) -> Endpoint:
         try:
@@ -98,18 +109,3 @@ def stack_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[
     yield started
     if not shared:
         servers.purge(folder)
-
-
-@pytest.fixture(scope="session")
-def breakable_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Endpoint]]:
-    """The same with servers of their own, which a test may kill."""
-    folder = tmp_path_factory.mktemp("breakable")
-
-    def started(name: str) -> Endpoint:
-        try:
-            return servers.start([name], folder)[name]
-        except StackError as error:
-            pytest.skip(f"no {name} here ({error.what}); next: {error.todo}")
-
-    yield started
-    servers.purge(folder)
