@@ -77,6 +77,8 @@ class Settings(BaseSettings):
     """Of all topics and of the consumer group: one per installation on a shared Kafka."""
     partitions: int = Field(default=4, ge=1, le=10_000)
     """Of the topics when they are created; more workers than this stand idle."""
+    worker_name: str = Field(default="", pattern=r"^[A-Za-z0-9._-]*$")
+    """The client id of a worker in its consumer groups, as Kafka's tools show it; one with its process id when empty."""
     space: str = Field(default="", pattern=r"^[A-Za-z0-9]*$")
     """Prefix of collections and graphs: one per installation on a shared Weaviate or SPARQL server."""
 
