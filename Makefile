@@ -6,6 +6,9 @@ VENV ?= .venv
 PORT ?= 8000
 DATA ?= .shinsen
 ARGS ?=
+STACK ?= .stack
+SPARQL ?= fuseki
+WORKERS ?= 2
 BENCHES ?= indexes query ingest staged_load
 # The newest Python of 3.11 or later that the PATH has, `python3` itself before all others.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -22,7 +25,8 @@ PYTEST := $(PY) -m pytest
 .PHONY: help
 help: ## List the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)$$/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "%-16s %s\n", $$1, $$2}'
-	@echo 'Variables: PORT=$(PORT) DATA=$(DATA) VENV=$(VENV) PYTHON=$(PYTHON) ARGS= (more arguments of the command)'
+	@echo 'Variables: PORT=$(PORT) DATA=$(DATA) STACK=$(STACK) SPARQL=$(SPARQL) (or oxigraph) WORKERS=$(WORKERS)'
+	@echo '           VENV=$(VENV) PYTHON=$(PYTHON) ARGS= (more arguments of the command)'
 
 .PHONY: run
 run: $(RUN) ## Start the embedded profile with the demo corpus at PORT over the folder DATA
@@ -62,8 +66,20 @@ eval: $(DEV) ## The demo's golden questions over DATA (run `make run` once befor
 	$(PY) -m ops.evaluation --data $(DATA) $(ARGS)
 
 .PHONY: stack
-stack: $(DEV) ## Start the real servers without Docker (see ops/stack)
-	$(PY) -m ops.stack up $(ARGS)
+stack: $(DEV) ## The whole stack without Docker, until Ctrl-C: servers, topics, workers, API at PORT (see ops/stack)
+	@exec $(PY) -m ops.stack run --sparql $(SPARQL) --workers $(WORKERS) --port $(PORT) --data $(STACK) $(ARGS)
+
+.PHONY: stack-demo
+stack-demo: $(DEV) ## Publish the demo corpus into the stack that runs, and ask its question
+	@exec $(PY) -m ops.stack demo --data $(STACK) $(ARGS)
+
+.PHONY: stack-status
+stack-status: $(DEV) ## What of the stack runs and answers
+	@$(PY) -m ops.stack status --data $(STACK) $(ARGS)
+
+.PHONY: stack-down
+stack-down: $(DEV) ## Stop the stack; data stay (ARGS=--purge deletes them)
+	@$(PY) -m ops.stack down --data $(STACK) $(ARGS)
 
 .PHONY: dev
 dev: $(DEV) ## Install what tests and checks need, and nothing else

@@ -18,6 +18,7 @@ KILL_WAIT_S = 15.0
 
 # Our own children have to be reaped by us, or they stay as zombies for as long as the caller lives.
 _children: dict[int, subprocess.Popen[bytes]] = {}
+_ended: dict[int, int] = {}
 
 
 @dataclass(frozen=True)
@@ -30,11 +31,12 @@ class Process:
 
 @dataclass(frozen=True)
 class Launch:
-    """What to run, with which extra environment, and as which user (None: as we are)."""
+    """What to run, with which extra environment, as which user (None: as we are), and where (None: at home)."""
 
     argv: Sequence[str]
     env: Mapping[str, str] = field(default_factory=dict)
     user: str | None = None
+    cwd: Path | None = None
 
 
 class Identity(TypedDict, total=False):
@@ -76,7 +78,7 @@ def spawn(launch: Launch, *, cwd: Path, log: Path) -> Process:
         try:
             child = subprocess.Popen(
                 list(launch.argv),
-                cwd=cwd,
+                cwd=launch.cwd or cwd,
                 env={**os.environ, **launch.env},
                 stdin=subprocess.DEVNULL,
                 stdout=out,
@@ -88,6 +90,7 @@ def spawn(launch: Launch, *, cwd: Path, log: Path) -> Process:
             todo = "run `python -m ops.stack fetch` and start again"
             raise StackError(f"cannot run {launch.argv[0]}: {error}", log=log, todo=todo) from error
     _children[child.pid] = child
+    _ended.pop(child.pid, None)
     return Process(child.pid, born(child.pid) or "gone at once")
 
 
@@ -102,9 +105,15 @@ def as_user(name: str | None) -> Identity:
 def alive(process: Process) -> bool:
     """Whether that very process still runs."""
     child = _children.get(process.pid)
-    if child is not None and child.poll() is not None:
+    if child is not None and (code := child.poll()) is not None:
         del _children[process.pid]
+        _ended[process.pid] = code
     return born(process.pid) == process.born
+
+
+def exit_code(process: Process) -> int | None:
+    """How a process that we have started ended (minus the signal's number); None when it runs or was not ours."""
+    return None if alive(process) else _ended.get(process.pid)
 
 
 def send(process: Process, number: signal.Signals) -> bool:

@@ -2,10 +2,11 @@
 
 import signal
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ops.stack import ports
 from ops.stack.fetch import Fetcher
 from ops.stack.ports import HOST
 from ops.stack.process import Launch
@@ -49,6 +50,8 @@ class Server(ABC):
     name: str
     # The first one is the main port; the numbers follow each other without a gap.
     port_names: tuple[str, ...]
+    # What to do when a port is taken and its holder shall stay.
+    other_port: str = "use another --data directory"
     requires: tuple[str, ...] = ()
     stop_signal: signal.Signals = signal.SIGTERM
     ready_s: float = 60.0
@@ -77,6 +80,10 @@ class Server(ABC):
     def choose_home(self, data_dir: Path) -> Path:
         """Where the server's data go; asked once for each data directory."""
         return data_dir / self.name
+
+    def choose_ports(self, before: Mapping[str, int], taken: Iterable[int]) -> dict[str, int]:
+        """Which ports to use: those of `before` (empty at the first start), else free ones that are not in `taken`."""
+        return dict(before) or ports.choose(self.port_names, taken)
 
     def prepare(self, site: Site) -> None:  # noqa: B027 - most servers need nothing
         """Make the data ready for a start: format what was never formatted."""

@@ -4,27 +4,18 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from ops.stack import ports, process, state
-from ops.stack.connect import Connect
+from ops.stack import ports, process, registry, state
 from ops.stack.errors import StackError
 from ops.stack.fetch import Fetcher, default_cache
-from ops.stack.fuseki import Fuseki
-from ops.stack.kafka import Kafka
-from ops.stack.oxigraph import Oxigraph
-from ops.stack.postgres import Postgres
+from ops.stack.registry import DEFAULT
 from ops.stack.server import Endpoint, Server, Site
-from ops.stack.weaviate import Weaviate
 
-# In the order of their start: the slowest first, since they come up side by side.
-SERVERS: Mapping[str, Server] = {
-    server.name: server for server in (Weaviate(), Kafka(), Postgres(), Fuseki(), Oxigraph(), Connect())
-}
-DEFAULT = ("weaviate", "kafka", "postgres", "fuseki", "oxigraph")
 # These do not end a process at once or at all.
 NOT_ENDING = {signal.SIGSTOP, signal.SIGCONT, signal.SIGTSTP, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2}
 
@@ -43,7 +34,7 @@ class Status:
 def fetch(names: Sequence[str] = DEFAULT, *, cache: Path | None = None, install: bool | None = None) -> None:
     """Bring the servers' programs onto this machine; `install` (default: in CI) lets apt-get install packages."""
     fetcher = Fetcher(cache or default_cache(), install=_in_ci() if install is None else install)
-    for server in _plan(names):
+    for server in registry.plan(names):
         server.fetch(fetcher)
 
 
@@ -60,18 +51,25 @@ def start(
     stopped or killed comes back on the same ports with the same data. When one of them fails, those that
     this call had started are stopped again and `StackError` is raised.
     """
-    data_dir = data_dir.resolve()
-    plan = _plan(names)
+    plan = registry.plan(names)
     fetch(names, cache=cache, install=install)
+    return start_these(plan, data_dir, cache=cache)
+
+
+def start_these(
+    plan: Sequence[Server], data_dir: Path, *, cache: Path | None = None, wait: bool = True
+) -> dict[str, Endpoint]:
+    """The same for servers that are there already, whose requirements run; `wait=False` returns before they answer."""
+    data_dir = data_dir.resolve()
     state.open_directory(data_dir)
     with state.locked(data_dir / "operation.lock"):
         started: list[str] = []
         try:
-            for wave in _waves(plan):
+            for wave in registry.waves(plan):
                 for server in wave:
                     if _launch(server, data_dir, cache or default_cache()):
                         started.append(server.name)
-                for server in wave:
+                for server in wave if wait else ():
                     _await_ready(server, data_dir, cache or default_cache())
         except BaseException:
             _stop(started, data_dir)
@@ -85,7 +83,7 @@ def stop(names: Sequence[str] | None, data_dir: Path) -> list[str]:
     if not (data_dir / state.FILE).exists():
         return []
     with state.locked(data_dir / "operation.lock"):
-        chosen = list(state.load(data_dir)) if names is None else [_server(name).name for name in names]
+        chosen = list(state.load(data_dir)) if names is None else [registry.named(name).name for name in names]
         return _stop(chosen, data_dir)
 
 
@@ -118,7 +116,7 @@ def purge(data_dir: Path) -> None:
 def endpoint(name: str, data_dir: Path) -> Endpoint:
     """How to reach a server that runs; raises when it does not."""
     data_dir = data_dir.resolve()
-    server = _server(name)
+    server = registry.named(name)
     record = state.load(data_dir).get(name)
     if record is None or record.process is None or not process.alive(record.process):
         todo = f"start it: python -m ops.stack up {name} --data {data_dir}"
@@ -140,7 +138,7 @@ def status(data_dir: Path, *, probe: bool = True) -> list[Status]:
     for name, record in state.load(data_dir).items():
         running = record.process is not None and process.alive(record.process)
         condition = "healthy" if running else "dead" if record.process is not None else "stopped"
-        if running and probe and not SERVERS[name].healthy(_site(SERVERS[name], data_dir, default_cache())):
+        if running and probe and not _healthy(name, data_dir):
             condition = "not answering"
         rows.append(Status(name, condition, endpoint(name, data_dir) if running else None, Path(record.log)))
     return rows
@@ -150,27 +148,9 @@ def _in_ci() -> bool:
     return os.environ.get("CI", "").lower() in {"true", "1"}
 
 
-def _server(name: str) -> Server:
-    if name not in SERVERS:
-        raise StackError(f"there is no server {name!r}", todo=f"choose among {', '.join(SERVERS)}")
-    return SERVERS[name]
-
-
-def _plan(names: Iterable[str]) -> list[Server]:
-    """The servers and all that they require, in the order of the registry."""
-    wanted: set[str] = set()
-    queue = [_server(name) for name in names]
-    while queue:
-        server = queue.pop()
-        wanted.add(server.name)
-        queue += [_server(name) for name in server.requires if name not in wanted]
-    return [server for name, server in SERVERS.items() if name in wanted]
-
-
-def _waves(plan: Sequence[Server]) -> list[list[Server]]:
-    """Servers without requirements first, then those that need them."""
-    first = [server for server in plan if not server.requires]
-    return [first, [server for server in plan if server.requires]]
+def _healthy(name: str, data_dir: Path) -> bool:
+    server = registry.named(name)
+    return server.healthy(_site(server, data_dir, default_cache()))
 
 
 def _site(server: Server, data_dir: Path, cache: Path) -> Site:
@@ -186,12 +166,11 @@ def _launch(server: Server, data_dir: Path, cache: Path) -> bool:
     record = records.get(server.name)
     if record is not None and record.process is not None and process.alive(record.process):
         return False
-    if record is None:
-        taken = [port for other in records.values() for port in other.ports.values()]
-        log = data_dir / "logs" / f"{server.name}.log"
-        home = server.choose_home(data_dir)
-        record = state.Record(ports.choose(server.port_names, taken), str(home), str(log))
-        state.save(data_dir, server.name, record)
+    log = data_dir / "logs" / f"{server.name}.log"
+    taken = [port for name, other in records.items() if name != server.name for port in other.ports.values()]
+    chosen = server.choose_ports(record.ports if record else {}, taken)
+    record = state.Record(chosen, record.home if record else str(server.choose_home(data_dir)), str(log))
+    state.save(data_dir, server.name, record)
     _check_ports(server, record)
     site = _site(server, data_dir, cache)
     site.home.mkdir(parents=True, exist_ok=True)
@@ -208,7 +187,7 @@ def _check_ports(server: Server, record: state.Record) -> None:
         if not process.wait_until(partial(ports.is_free, port), 5.0):
             raise StackError(
                 f"port {port} ({label} of {server.name}) is taken by another process",
-                todo=f"see which one (`ss -ltnp 'sport = :{port}'`) and stop it, or use another --data directory",
+                todo=f"see which one (`ss -ltnp 'sport = :{port}'`) and stop it, or {server.other_port}",
             )
 
 
@@ -228,18 +207,24 @@ def _await_ready(server: Server, data_dir: Path, cache: Path) -> None:
 
 
 def _stop(names: Iterable[str], data_dir: Path) -> list[str]:
-    """Stop servers, dependents first."""
-    records = state.load(data_dir)
+    """Stop servers, dependents first, those of one wave side by side."""
+    records, chosen = state.load(data_dir), set(names)
+    running = [registry.named(name) for name, row in records.items() if name in chosen and row.process is not None]
     stopped = []
-    for name in reversed([name for name in SERVERS if name in set(names) & set(records)]):
-        record, server = records[name], SERVERS[name]
-        if record.process is None:
-            continue
-        ran = process.alive(record.process)
-        if not process.end(record.process, server.stop_signal, server.stop_s):
-            todo = f"see what holds it (it may wait for a disk), then kill -9 {record.process.pid}"
-            raise StackError(f"{name} does not end even after SIGKILL", log=Path(record.log), todo=todo)
-        state.save(data_dir, name, replace(record, process=None))
-        if ran:
-            stopped.append(name)
+    for wave in reversed(registry.waves(running)):
+        with ThreadPoolExecutor(len(wave)) as threads:
+            ran = list(threads.map(lambda server: _end(server, records[server.name], data_dir), wave))
+        stopped += [server.name for server, did in zip(wave, ran, strict=True) if did]
     return stopped
+
+
+def _end(server: Server, record: state.Record, data_dir: Path) -> bool:
+    """Stop one server; whether it ran."""
+    if record.process is None:
+        return False
+    ran = process.alive(record.process)
+    if not process.end(record.process, server.stop_signal, server.stop_s):
+        todo = f"see what holds it (it may wait for a disk), then kill -9 {record.process.pid}"
+        raise StackError(f"{server.name} does not end even after SIGKILL", log=Path(record.log), todo=todo)
+    state.save(data_dir, server.name, replace(record, process=None))
+    return ran
