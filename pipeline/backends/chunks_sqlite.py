@@ -15,10 +15,10 @@ from pipeline.backends.chunks_sqlite_rows import (
     prepare_connection,
 )
 from pipeline.backends.chunks_sqlite_search import dense_hits, documents_with_all, lexical_hits
+from pipeline.backends.chunks_sqlite_vectors import VectorMatrix
 from pipeline.backends.chunks_sqlite_writes import dimensions, remember_revision, remove_chunks, write_chunks
 from pipeline.backends.fts5_budget import PostingBudget
 from pipeline.backends.sqlite import Database
-from pipeline.errors import InvalidConfiguration
 from pipeline.ports.chunk_index import ChunkFilter, IndexHit, LexicalQuery
 from schemas.document import IndexedChunk
 
@@ -32,7 +32,8 @@ class SqliteChunks:
     """Implements ChunkIndex in `<folder>/chunks-<generation>.db`. Constructing it opens the file.
 
     `weights` are BM25's for title terms, terms, bigrams and identifiers. `posting_budget` bounds the
-    index entries that one lexical search walks (see PostingBudget).
+    index entries that one lexical search walks (see PostingBudget). Up to `vectors_in_memory` vectors (1.5 kB
+    each at 384 dimensions) are searched in memory, more in the file, five to ten times slower.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class SqliteChunks:
         weights: tuple[float, float, float, float] = (3.0, 1.0, 0.5, 4.0),
         posting_budget: int = 3_000,
         readers: int = 2,
+        vectors_in_memory: int = 200_000,
     ) -> None:
         self._database = Database(
             folder / f"chunks-{generation}.db",
@@ -54,22 +56,23 @@ class SqliteChunks:
         )
         self._rank = f"bm25({', '.join(str(float(weight)) for weight in weights)})"
         self._budget = PostingBudget(posting_budget)
+        self._vectors = VectorMatrix(vectors_in_memory)
 
     async def stage(self, chunks: Sequence[IndexedChunk]) -> None:
         """See ChunkIndex.stage. One transaction. Raises InvalidConfiguration for vectors of another length."""
         if chunks:
             encoded = await asyncio.to_thread(encode_chunks, chunks)
-            await self._database.write(lambda connection: write_chunks(connection, encoded))
+            await self._database.write(lambda connection: write_chunks(connection, encoded), self._vectors.touch)
 
     async def collect(self, live: dict[str, tuple[str, ...]], revision: int) -> None:
         """See ChunkIndex.collect. One transaction."""
 
-        def remove(connection: apsw.Connection) -> None:
-            for document, kept in live.items():
-                remove_chunks(connection, document, kept)
+        def remove(connection: apsw.Connection) -> set[int]:
+            removed = [remove_chunks(connection, document, kept) for document, kept in live.items()]
             remember_revision(connection, revision)
+            return set().union(*removed)
 
-        await self._database.write(remove)
+        await self._database.write(remove, self._vectors.touch)
 
     async def revision(self) -> int | None:
         """See ChunkIndex.revision; 0 before the first `collect`."""
@@ -95,13 +98,7 @@ class SqliteChunks:
             return []
 
         def search(connection: apsw.Connection) -> list[IndexHit]:
-            known = dimensions(connection)
-            if known and known * 4 != len(vector):
-                raise InvalidConfiguration(
-                    f"the question's vector has {len(vector) // 4} dimensions, the index {known}: "
-                    "run `shinsen replay` after a change of the embedding model"
-                )
-            return dense_hits(connection, vector, where, limit) if known else []
+            return dense_hits(connection, self._vectors, vector, where, limit)
 
         return await self._database.read(search)
 

@@ -6,7 +6,10 @@ from typing import Any
 
 import apsw
 
+from pipeline.backends.chunks_sqlite_vectors import Passing, VectorMatrix
+from pipeline.backends.chunks_sqlite_writes import dimensions
 from pipeline.backends.fts5_tokens import all_of
+from pipeline.errors import InvalidConfiguration
 from pipeline.ports.chunk_index import ChunkFilter, IndexHit
 
 MAX_K = 4096
@@ -67,8 +70,45 @@ def lexical_hits(connection: apsw.Connection, match: str, rank: str, where: Chun
     return ranked(iter(rows), limit)
 
 
-def dense_hits(connection: apsw.Connection, vector: bytes, where: ChunkFilter, limit: int) -> list[IndexHit]:
-    """Return the nearest by cosine. Distances are Euclidean: on unit vectors the same order, and faster."""
+def dense_hits(
+    connection: apsw.Connection, matrix: VectorMatrix, vector: bytes, where: ChunkFilter, limit: int
+) -> list[IndexHit]:
+    """Return the nearest by cosine. Raises InvalidConfiguration for a vector of another length than the index has."""
+
+    def passing() -> Passing:
+        _check_length(connection, vector)
+        if _only_classes(where):
+            return _numbers(connection, f"SELECT n FROM access_class WHERE id {_LISTED}", where.access_classes), None  # noqa: S608
+        condition, values = _condition(where)
+        return None, {n for (n,) in connection.execute(f"SELECT c.n FROM chunk c WHERE {condition}", values)}  # noqa: S608
+
+    found = matrix.nearest(connection, vector, passing, limit)
+    if found is None:
+        _check_length(connection, vector)
+        return _from_file(connection, vector, where, limit)
+    scores = dict(found)
+    rows = connection.execute(f"SELECT n, id, document FROM chunk WHERE n {_LISTED}", (json.dumps(list(scores)),))  # noqa: S608
+    hits = [IndexHit(chunk_id, document, scores[n]) for n, chunk_id, document in rows]
+    return sorted(hits, key=lambda hit: (-hit.score, hit.id))[:limit]
+
+
+def _numbers(connection: apsw.Connection, sql: str, names: tuple[str, ...] | None) -> set[int] | None:
+    return None if names is None else {n for (n,) in connection.execute(sql, (json.dumps(names),))}
+
+
+def _check_length(connection: apsw.Connection, vector: bytes) -> None:
+    known = dimensions(connection)
+    if known and known * 4 != len(vector):
+        raise InvalidConfiguration(
+            f"the question's vector has {len(vector) // 4} dimensions, the index {known}: "
+            "run `shinsen replay` after a change of the embedding model"
+        )
+
+
+def _from_file(connection: apsw.Connection, vector: bytes, where: ChunkFilter, limit: int) -> list[IndexHit]:
+    """Search with sqlite-vec. Distances are Euclidean: on unit vectors the same order, and faster."""
+    if not dimensions(connection):
+        return []
     k = min(limit + 1, MAX_K)
     while True:
         rows = _nearest(connection, vector, where, k)

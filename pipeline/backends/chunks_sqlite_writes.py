@@ -26,14 +26,16 @@ def remember_revision(connection: apsw.Connection, revision: int) -> None:
     connection.execute("INSERT OR REPLACE INTO memo (name, value) VALUES ('revision', ?)", (revision,))
 
 
-def write_chunks(connection: apsw.Connection, chunks: Sequence[EncodedChunk]) -> None:
-    """Write chunks by id; a later one of the same id wins."""
+def write_chunks(connection: apsw.Connection, chunks: Sequence[EncodedChunk]) -> set[int]:
+    """Write chunks by id; a later one of the same id wins. Returns the rows written."""
     classes: dict[str, int] = {}
+    written: set[int] = set()
     for encoded in chunks:
         name = encoded.chunk.access_class
         if name not in classes:
             classes[name] = _class_number(connection, name)
-        _write_chunk(connection, encoded, classes[name])
+        written.add(_write_chunk(connection, encoded, classes[name]))
+    return written
 
 
 def _class_number(connection: apsw.Connection, name: str) -> int:
@@ -42,15 +44,15 @@ def _class_number(connection: apsw.Connection, name: str) -> int:
     return number
 
 
-def _write_chunk(connection: apsw.Connection, encoded: EncodedChunk, access_class: int) -> None:
+def _write_chunk(connection: apsw.Connection, encoded: EncodedChunk, access_class: int) -> int:
     there = connection.execute(
         "SELECT c.n, c.fields, c.vector_model, x.tokens, c.class FROM chunk c JOIN content x USING (n) WHERE id = ?",
         (encoded.chunk.id,),
     ).fetchone()
     if there is None:
-        _insert_chunk(connection, encoded, access_class)
-        return
-    n, fields, model, tokens, old_class = there
+        return _insert_chunk(connection, encoded, access_class)
+    n: int = there[0]
+    _, fields, model, tokens, old_class = there
     model = _update_vector(connection, encoded, n, model, access_class, moved=access_class != old_class)
     connection.execute(
         "UPDATE chunk SET document = ?, class = ?, source = ?, collection = ?, type = ?, updated_at = ?, fields = ?,"
@@ -62,10 +64,11 @@ def _write_chunk(connection: apsw.Connection, encoded: EncodedChunk, access_clas
         _insert_fields(connection, n, encoded)
     if tokens == encoded.tokens:
         connection.execute("UPDATE content SET body = ? WHERE n = ? AND body <> ?", (encoded.body, n, encoded.body))
-        return
+        return n
     connection.execute("DELETE FROM lexical WHERE rowid = ?", (n,))  # reads the old tokens: before the content
     connection.execute("UPDATE content SET body = ?, tokens = ? WHERE n = ?", (encoded.body, encoded.tokens, n))
     connection.execute(_INSERT_LEXICAL, (n,))
+    return n
 
 
 def _attributes(encoded: EncodedChunk, access_class: int) -> tuple[str | int | bytes, ...]:
@@ -81,7 +84,7 @@ def _attributes(encoded: EncodedChunk, access_class: int) -> tuple[str | int | b
     )
 
 
-def _insert_chunk(connection: apsw.Connection, encoded: EncodedChunk, access_class: int) -> None:
+def _insert_chunk(connection: apsw.Connection, encoded: EncodedChunk, access_class: int) -> int:
     chunk = encoded.chunk
     connection.execute(
         "INSERT INTO chunk (id, document, class, source, collection, type, updated_at, fields, vector_model)"
@@ -95,6 +98,7 @@ def _insert_chunk(connection: apsw.Connection, encoded: EncodedChunk, access_cla
     if chunk.vector is not None:
         _insert_vector(connection, n, chunk.vector, access_class)
         connection.execute("UPDATE chunk SET vector_model = ? WHERE n = ?", (chunk.vector_model, n))
+    return n
 
 
 def _insert_fields(connection: apsw.Connection, n: int, encoded: EncodedChunk) -> None:
@@ -147,9 +151,10 @@ def _remove_vector(connection: apsw.Connection, n: int) -> None:
         connection.execute("DELETE FROM vector WHERE rowid = ?", (n,))
 
 
-def remove_chunks(connection: apsw.Connection, document: str, live: Iterable[str]) -> None:
-    """Remove the document's chunks but the live ones: row, tokens, fields and vector."""
+def remove_chunks(connection: apsw.Connection, document: str, live: Iterable[str]) -> set[int]:
+    """Remove the document's chunks but the live ones: row, tokens, fields and vector. Returns the rows removed."""
     kept = set(live)
+    removed: set[int] = set()
     rows: list[Any] = connection.execute("SELECT n, id, fields FROM chunk WHERE document = ?", (document,)).fetchall()
     for n, chunk_id, fields in rows:
         if chunk_id in kept:
@@ -159,3 +164,5 @@ def remove_chunks(connection: apsw.Connection, document: str, live: Iterable[str
         _remove_vector(connection, n)
         connection.execute("DELETE FROM content WHERE n = ?", (n,))
         connection.execute("DELETE FROM chunk WHERE n = ?", (n,))
+        removed.add(n)
+    return removed

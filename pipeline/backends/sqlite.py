@@ -55,8 +55,8 @@ def _mend(path: Path) -> str:
 class _Job:
     """A queued write: its function, its future, and what it returned until the commit."""
 
-    def __init__(self, run: Callable[[apsw.Connection], Any]) -> None:
-        self.run = run
+    def __init__(self, run: Callable[[apsw.Connection], Any], committed: Callable[[Any], None] | None) -> None:
+        self.run, self.committed = run, committed
         self.future: Future[Any] = Future()
         self.result: Any = None
 
@@ -106,14 +106,16 @@ class Database:
         self._thread = threading.Thread(target=self._write_loop, name=f"{path.stem}-writer", daemon=True)
         self._thread.start()
 
-    async def write(self, run: Callable[[apsw.Connection], T]) -> T:
+    async def write(self, run: Callable[[apsw.Connection], T], committed: Callable[[T], None] | None = None) -> T:
         """Run `run` on the writer's connection inside a transaction; return its result once committed.
+
+        `committed` gets the result right after the commit, in the writer's thread, even if the caller was cancelled.
 
         Queued writes run in order and may share one transaction (each in a savepoint of its own, so
         one that raises undoes only itself). A call cancelled before it began does nothing; one that
         began is finished. `run` must not begin or end transactions.
         """
-        job = _Job(run)
+        job = _Job(run, committed)
         with self._closing:
             self._check_open()
             self._jobs.put(job)
@@ -223,6 +225,8 @@ class Database:
                     job.future.set_exception(reason)
             return going_on
         for job in done:
+            if job.committed is not None:
+                job.committed(job.result)
             job.future.set_result(job.result)
         return going_on
 

@@ -1,5 +1,7 @@
 """The SQLite chunk index: the contract, and what is its own."""
 
+import asyncio
+import random
 from pathlib import Path
 
 import apsw
@@ -8,7 +10,7 @@ import pytest
 from pipeline.backends.chunks_sqlite import SqliteChunks
 from pipeline.backends.chunks_sqlite_rows import prepare_connection
 from pipeline.errors import BackendUnavailable, InvalidConfiguration
-from pipeline.ports.chunk_index import ChunkIndex
+from pipeline.ports.chunk_index import ChunkFilter, ChunkIndex
 from tests.contracts.chunk_examples import ALL, chunk, unit, words
 from tests.contracts.chunk_fixtures import OpenIndex
 from tests.contracts.chunk_index import ChunkIndexContract
@@ -20,6 +22,17 @@ class TestSqliteChunks(ChunkIndexContract):
     async def open_index(self, tmp_path: Path) -> OpenIndex:
         async def open_it() -> ChunkIndex:
             return SqliteChunks(tmp_path, "g1")
+
+        return open_it
+
+
+class TestSqliteChunksSearchedInTheFile(ChunkIndexContract):
+    """Beyond `vectors_in_memory`."""
+
+    @pytest.fixture
+    async def open_index(self, tmp_path: Path) -> OpenIndex:
+        async def open_it() -> ChunkIndex:
+            return SqliteChunks(tmp_path, "g1", vectors_in_memory=0)
 
         return open_it
 
@@ -134,8 +147,9 @@ async def test_compacting_takes_removed_terms_out_of_the_file(tmp_path: Path) ->
     assert b"imitsu" not in (tmp_path / "chunks-g1.db").read_bytes()
 
 
-async def test_thousands_of_equal_vectors_tie_by_id(tmp_path: Path) -> None:
-    index = SqliteChunks(tmp_path, "g1")
+@pytest.mark.parametrize("in_memory", [0, 4_999, 10_000])
+async def test_thousands_of_equal_vectors_tie_by_id(tmp_path: Path, in_memory: int) -> None:
+    index = SqliteChunks(tmp_path, "g1", vectors_in_memory=in_memory)
     await index.stage([chunk(f"c{n:04}", vector=unit(1)) for n in reversed(range(5_000))])
     assert [hit.id for hit in await index.dense(unit(1), ALL, 3)] == ["c0000", "c0001", "c0002"]
     assert len(await index.dense(unit(1), ALL, 4_500)) == 4_500
@@ -167,4 +181,60 @@ async def test_every_cased_or_odd_character_is_its_own_token(tmp_path: Path) -> 
     assert (await scanned(index))[0].analysis.terms == tuple(tokens)
     for token in tokens[::97]:
         assert [hit.id for hit in await index.lexical(words(token), ALL, 2)] == ["all"], token
+    await index.close()
+
+
+async def test_memory_and_file_find_the_same_after_any_changes(tmp_path: Path) -> None:
+    """Searches between the changes, so that rows are read again, moved and let go; past the limit and back."""
+    chance = random.Random(17)
+    memory = SqliteChunks(tmp_path, "g1", vectors_in_memory=60)
+    file = SqliteChunks(tmp_path, "g2", vectors_in_memory=0)
+    for _ in range(120):
+        names = [f"c{chance.randrange(80):02}" for _ in range(chance.randrange(1, 8))]
+        if chance.random() < 0.6:
+            change = [
+                chunk(
+                    n,
+                    document=f"s/c/{n[:2]}",
+                    access_class=chance.choice("ab"),
+                    vector=unit(chance.randrange(-9, 9), 3),
+                )
+                for n in dict.fromkeys(names)
+            ]
+            for index in (memory, file):
+                await index.stage(change)
+        else:
+            for index in (memory, file):
+                await index.collect({f"s/c/{names[0][:2]}": tuple(names)}, 1)
+        where = chance.choice(
+            [
+                ALL,
+                ChunkFilter(access_classes=("a",)),
+                ChunkFilter(documents=("s/c/c1", "s/c/c2")),
+                ChunkFilter(access_classes=("z",)),
+            ]
+        )
+        asked = unit(chance.randrange(-9, 9), 2)
+        found, expected = await memory.dense(asked, where, 7), await file.dense(asked, where, 7)
+        assert [hit.score for hit in found] == pytest.approx([hit.score for hit in expected], abs=1e-5)
+        assert {hit.id for hit in found if hit.score > found[-1].score + 1e-5} == {
+            hit.id for hit in expected if hit.score > expected[-1].score + 1e-5
+        }
+    await memory.close()
+    await file.close()
+
+
+async def test_a_cancelled_stage_is_found_once_it_is_written(tmp_path: Path) -> None:
+    index = SqliteChunks(tmp_path, "g1")
+    await index.stage([chunk("a", vector=unit(1))])
+    await index.dense(unit(1), ALL, 5)
+    staging = asyncio.create_task(index.stage([chunk("b", vector=unit(1))]))
+    while await index.count() < 2:
+        if not staging.done():
+            staging.cancel()
+        await asyncio.sleep(0.001)
+        if staging.done() and await index.count() < 2:
+            staging = asyncio.create_task(index.stage([chunk("b", vector=unit(1))]))
+    assert {hit.id for hit in await index.dense(unit(1), ALL, 5)} == {"a", "b"}
+    await asyncio.gather(staging, return_exceptions=True)
     await index.close()
