@@ -1,6 +1,7 @@
 """Shared fixtures, and one rule: what was skipped is said, and with REQUIRE_ALL=1 it is a failure."""
 
 import os
+import uuid
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import psycopg
 import pytest
 import structlog
+from psycopg.conninfo import make_conninfo
 
 from ops.stack import servers
 from ops.stack.errors import StackError
@@ -81,6 +83,17 @@ def postgres_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     yield endpoint.url
     if not shared:
         servers.purge(folder)
+
+
+@pytest.fixture
+def database_url(postgres_url: str) -> Iterator[str]:
+    """The address of an empty database of this test's own."""
+    name = f"t{uuid.uuid4().hex}"
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    yield make_conninfo(postgres_url, dbname=name)
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.fixture(scope="session")

@@ -2,18 +2,15 @@
 
 from collections.abc import Sequence
 
-from pipeline.backends.postgres import TYPES, PostgresDatabase
+from pipeline.backends.postgres import PostgresDatabase
 from pipeline.backends.sql_state.transaction import Transaction, marks, sliced
-
-TABLE = """CREATE TABLE cache (kind {text} NOT NULL, key {text} NOT NULL, value {blob} NOT NULL,
-    PRIMARY KEY (kind, key))"""
 
 
 class PostgresCache:
     """The Cache port over a table that may be emptied at any time."""
 
-    def __init__(self, url: str, *, threads: int = 2) -> None:
-        self._database = PostgresDatabase(url, [TABLE.format(**TYPES)], name="cache", threads=threads)
+    def __init__(self, url: str, *, connections: int = 2) -> None:
+        self._database = PostgresDatabase(url, connections=connections)
 
     async def get(self, kind: str, keys: Sequence[str]) -> dict[str, bytes]:
         """Return what is there."""

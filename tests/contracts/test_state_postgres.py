@@ -2,29 +2,19 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import suppress
 
 import psycopg
 import pytest
 
 from pipeline.backends.cache_postgres import PostgresCache
 from pipeline.backends.state_postgres import open_postgres_state, postgres_state
-from pipeline.errors import BackendUnavailable, InvalidConfiguration
+from pipeline.errors import BackendUnavailable
 from pipeline.ports.state import State
 from tests.contracts.cache import CacheContract
 from tests.contracts.examples import DOCUMENT, at, manifest, record
 from tests.contracts.state import StateContract
 
 pytestmark = pytest.mark.stack
-
-
-@pytest.fixture
-def database_url(postgres_url: str) -> str:
-    """The address of an empty database."""
-    with psycopg.connect(postgres_url, autocommit=True) as connection:
-        connection.execute("DROP SCHEMA public CASCADE")
-        connection.execute("CREATE SCHEMA public")
-    return postgres_url
 
 
 class TestPostgresState(StateContract):
@@ -89,7 +79,7 @@ async def test_a_truncate_beside_late_records_leaves_none_alive(database_url: st
 
 
 async def test_a_lost_connection_is_unavailable_and_comes_back(database_url: str) -> None:
-    database = open_postgres_state(database_url, threads=2)
+    database = open_postgres_state(database_url, connections=2)
     state = postgres_state(database)
     await state.advance([record()])
     with psycopg.connect(database_url, autocommit=True) as other:
@@ -97,9 +87,6 @@ async def test_a_lost_connection_is_unavailable_and_comes_back(database_url: str
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
             " WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
-    for _ in range(2):  # each thread may still hold a lost connection
-        with suppress(BackendUnavailable):
-            await state.collections()
     assert list(await state.records([DOCUMENT])) == [DOCUMENT]
     await database.close()
 
@@ -111,23 +98,3 @@ async def test_no_server_is_unavailable() -> None:
     await database.close()
     with pytest.raises(BackendUnavailable, match="closed"):
         await postgres_state(database).collections()
-
-
-async def test_an_open_store_finds_its_tables_again(database_url: str) -> None:
-    for ordinal in (1, 2):
-        database = open_postgres_state(database_url)
-        (result,) = await postgres_state(database).advance([record(DOCUMENT, ordinal)])
-        assert result.result == "advanced"
-        await database.close()
-
-
-async def test_tables_of_another_version_are_refused(database_url: str) -> None:
-    database = open_postgres_state(database_url)
-    await postgres_state(database).collections()
-    await database.close()
-    with psycopg.connect(database_url, autocommit=True) as other:
-        other.execute("UPDATE schema_version SET version = 99")
-    database = open_postgres_state(database_url)
-    with pytest.raises(InvalidConfiguration, match="schema 99"):
-        await postgres_state(database).collections()
-    await database.close()
