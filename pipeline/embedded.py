@@ -7,17 +7,20 @@ from typing import Any
 
 import structlog
 
+from pipeline.change_times import seconds_between
 from pipeline.clock import Clock
 from pipeline.data_folder import DataFolder
 from pipeline.dead_letters import LETTER_HEADER, RETRY_HEADER
 from pipeline.digest import digest
-from pipeline.errors import NotFresh
+from pipeline.embedded_signals import EmbeddedSignals
+from pipeline.errors import InvalidQuery, NotFresh
 from pipeline.generations import Opener, OpenGeneration, next_name
 from pipeline.intake import Intake
 from pipeline.mapping import Mappings
 from pipeline.ports.change_log import ChangeLog
 from pipeline.ports.models import Analyzer, Embedder
-from pipeline.ports.runtime import Indexes, Submission, Watermarks
+from pipeline.ports.runtime import Indexes, Submission, Watermarks, progress_of
+from pipeline.ports.signals import ChangeHistogram, Health, Signals
 from pipeline.ports.state import Generation, State
 from pipeline.settling import Settling
 from schemas.change_event import RawEvent
@@ -56,7 +59,7 @@ class EmbeddedRuntime:
         self._log, self._clock, self._versions, self._opener = change_log, clock, versions, opener
         self._live: OpenGeneration | None = None
         self._building: OpenGeneration | None = None
-        self._settling = Settling(state, lambda: self._generation.name)
+        self._settling = Settling(state, self._live_name)
         self.intake = Intake(
             change_log,
             state,
@@ -64,15 +67,19 @@ class EmbeddedRuntime:
             max_event=max_event,
             max_backlog=max_backlog,
             clock=clock,
-            advanced=self._advanced,
+            advanced=self._reconciled,
             progressed=self._settling.progressed,
         )
+        self._signals = EmbeddedSignals(state, self.intake, lambda: self._generation, clock)
         self._reader: asyncio.Task[None] | None = None
         self._rebuilding = asyncio.Lock()
         self.outdated: list[str] = []
         """What the live generation was built with in another version; a replay mends it."""
         self.recovered = 0
         """Documents that the last start had to take up again."""
+
+    async def _live_name(self) -> str:
+        return self._generation.name
 
     @property
     def _generation(self) -> OpenGeneration:
@@ -95,7 +102,7 @@ class EmbeddedRuntime:
             await self.state.promote(live)
         self._warn_outdated(await self.state.generations())
         self._live = self._opener(live, True)
-        self._live.builder.becomes_live(self._settling.progressed)
+        self._live.builder.becomes_live(self._settling.progressed, self._signals.times)
         self.recovered = await self._start(self._live)
         await self.intake.open()
         self._reader = asyncio.create_task(self.intake.run())
@@ -139,6 +146,12 @@ class EmbeddedRuntime:
         """Take events at the door."""
         return await self.intake.submit(events)
 
+    async def _reconciled(self, records: Sequence[Record], arrived: str) -> None:
+        now = self._clock()
+        for record in records:
+            self._signals.times.observe(record.document, ("records",), seconds_between(arrived, now))
+        await self._advanced(records, arrived)
+
     async def _advanced(self, records: Sequence[Record], arrived: str) -> None:
         for generation in (self._live, self._building):
             if generation is not None and records:
@@ -147,6 +160,14 @@ class EmbeddedRuntime:
     async def wait_settled(self, parts: Sequence[TokenPart], timeout_s: float) -> None:
         """Wait for a token."""
         await self._settling.settled(parts, timeout_s)
+
+    async def wait_source(self, source: str, position: str, timeout_s: float) -> None:
+        """Refuse: events arrive here only by POST /v1/events, whose token says what to wait for."""
+        raise InvalidQuery(
+            f"waiting for the position {position} of {source} itself needs the stack; here, pass the token that "
+            "POST /v1/events gave",
+            pointer="/min_freshness",
+        )
 
     async def wait_outcomes(self, events: Sequence[str], timeout_s: float) -> dict[str, OutcomeName]:
         """Wait for outcomes."""
@@ -198,25 +219,23 @@ class EmbeddedRuntime:
 
     async def watermarks(self) -> Watermarks:
         """Return how far each store is."""
-        schedule, now, behind = self._generation.builder.schedule, self._clock(), self.intake.behind_since
+        return self._signals.watermarks()
 
-        def mark(*oldest: str) -> str:
-            return min((time for time in (behind, *oldest) if time), default=now)
+    async def signals(self) -> Signals:
+        """Return what freshness pages and metrics show."""
+        return await self._signals.signals(self.outdated)
 
-        return Watermarks(
-            records=mark(),
-            text=mark(schedule.oldest("text", "live")),
-            chunks=mark(schedule.oldest("text", "live", "full")),
-            graph=mark(schedule.oldest("text", "live", "full")),
-            pending=schedule.unfinished("text", "live", "full") + self.intake.end - self.intake.reconciled,
-            pending_text=schedule.unfinished("text") + self.intake.end - self.intake.reconciled,
-            relinks=schedule.unfinished("relink"),
-        )
+    def histograms(self) -> list[ChangeHistogram]:
+        """Return change-to-searchable times."""
+        return self._signals.times.histograms()
+
+    async def health(self) -> Health:
+        """Say whether the stores answer."""
+        return await self._signals.health()
 
     async def status(self) -> dict[str, Any]:
         """Return what people and probes want to see."""
         live = self._generation
-        marks = await self.watermarks()
         generations = await self.state.generations()
         return {
             "profile": "embedded",
@@ -225,10 +244,9 @@ class EmbeddedRuntime:
             "events": {"logged": self.intake.end, "reconciled": self.intake.reconciled},
             "counts": await self.state.counts(live.name),
             "chunks": await live.chunks.count(),
-            "pending": {"documents": marks.pending, "text": marks.pending_text, "relinks": marks.relinks},
-            "watermarks": {"records": marks.records, "text": marks.text, "chunks": marks.chunks, "graph": marks.graph},
+            **progress_of(self._signals.watermarks()),
             "models": {"analyzer": self.analyzer.version, "embedder": self.embedder.model or None},
-            "paused": [reason for reason in (self.intake.failure, live.builder.failure) if reason],
+            "paused": self._signals.paused(),
             "outdated": self.outdated,
             "rebuilding": self._building.name if self._building is not None else None,
         }
@@ -260,7 +278,7 @@ class EmbeddedRuntime:
                 documents = await self._start(new)
                 await self._caught_up(new)
                 await self.state.promote(name)
-                new.builder.becomes_live(self._settling.progressed)
+                new.builder.becomes_live(self._settling.progressed, self._signals.times)
                 self._live, self.outdated = new, []
             except BaseException:
                 await new.drop(0.0)

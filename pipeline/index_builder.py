@@ -8,6 +8,7 @@ import msgspec
 import structlog
 
 from pipeline.apply import Applier, Published
+from pipeline.change_times import ChangeTimes
 from pipeline.clock import Clock
 from pipeline.dead_letters import record_letter
 from pipeline.errors import BackendUnavailable, InvalidEvent
@@ -56,6 +57,7 @@ class IndexBuilder:
         self._state, self._preparer, self._applier = state, preparer, applier
         self._staged, self._clock = staged, clock
         self.on_progress: Callable[[], None] = lambda: None
+        self._times: ChangeTimes | None = None
         self._ready: list[Ready] = []
         self._loops = Loops(self.generation, self._busy)
         self.wake = self._loops.wake
@@ -71,9 +73,10 @@ class IndexBuilder:
         if lost:
             log.warning("indexes_behind", generation=self.generation, documents=lost)
 
-    def becomes_live(self, on_progress: Callable[[], None]) -> None:
+    def becomes_live(self, on_progress: Callable[[], None], times: ChangeTimes) -> None:
         """Announce outcomes and stage new documents from now on."""
-        self._staged, self._applier.announces, self.on_progress = True, True, on_progress
+        self._staged, self._applier.announces = True, True
+        self.on_progress, self._times = on_progress, times
 
     def start(self) -> None:
         """Start the loops."""
@@ -248,15 +251,17 @@ class IndexBuilder:
         self._account(batch, published)
 
     def _account(self, batch: Sequence[Ready], published: Published) -> None:
-        for ready in batch:
+        now = self._clock()
+        for ready, visible in zip(batch, published.committed, strict=True):
             then: Queue | None = None
+            if self._times and visible and not ready.prepared.withdrawn:
+                self._times.published(ready.item.document, ready.prepared.stage, self.schedule.arrival(ready.item), now)
             if ready.prepared.stage == "text":
                 few = self.schedule.unfinished("live") < MAX_LIVE
                 then = "live" if few and ready.prepared.record.lane == "live" else "full"
             self.schedule.done(ready.item, then=then)
             if not ready.published.done():
                 ready.published.set_result(None)
-        now = self._clock()
         for document in published.relinks:
             self.schedule.add(document, "relink", now)
         self.wake()

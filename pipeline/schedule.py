@@ -106,6 +106,11 @@ class Schedule:
                 self._put(self._work[document], "live")
                 self._queues["live"].move_to_end(document, last=False)
 
+    def arrival(self, item: Taken) -> str:
+        """Return when the change that this work brings arrived; empty for links and for work that changed meanwhile."""
+        work = self._work.get(item.document)
+        return work.arrived if work is not None and work.ticket == item.ticket and work.queue != "relink" else ""
+
     def waiting(self, *queues: Queue) -> int:
         """Return how many documents wait in these queues."""
         return sum(len(self._queues[queue]) for queue in queues)

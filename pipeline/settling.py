@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from pipeline.errors import EventDead, NotFresh
 from pipeline.ports.state import State
@@ -15,7 +15,7 @@ POLL = 1.0
 class Settling:
     """Wakes waiters whenever something was published."""
 
-    def __init__(self, state: State, live_generation: Callable[[], str]) -> None:
+    def __init__(self, state: State, live_generation: Callable[[], Awaitable[str]]) -> None:
         self._state, self._live = state, live_generation
         self._changed = asyncio.Event()
 
@@ -41,7 +41,7 @@ class Settling:
 
     async def _unsettled(self, parts: Sequence[TokenPart]) -> list[TokenPart]:
         documents = sorted({part.document for part in parts})
-        reached = await self._state.settled(self._live(), documents)
+        reached = await self._state.settled(await self._live(), documents)
         # After the positions, because a refused version is withdrawn at its position after its letter was written.
         dead = await self._state.dead_positions(documents)
         for part in parts:

@@ -7,7 +7,8 @@ from litestar.handlers import HTTPRouteHandler
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from api.http.given import Given
-from pipeline.ports.runtime import Runtime, Watermarks
+from api.http.pipeline_metrics import Seen, see, text_of
+from pipeline.ports.runtime import Runtime
 
 _CHARSET = "; charset=utf-8"
 """Litestar adds it."""
@@ -30,7 +31,7 @@ class Metrics:
         self._answers = Counter(
             "shinsen_answers_total", "Questions answered", ["strategy", "answerable"], registry=self.registry
         )
-        self._pending = Gauge("shinsen_pending_documents", "Documents not there yet", ["stage"], registry=self.registry)
+        self._up = Gauge("shinsen_store_up", "1 while the store answers", ["store"], registry=self.registry)
 
     def observe(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count one request."""
@@ -46,20 +47,19 @@ class Metrics:
         """Count one answer."""
         self._answers.labels(strategy, str(answerable).lower()).inc()
 
-    def render(self, marks: Watermarks) -> bytes:
+    def render(self, seen: Seen) -> bytes:
         """Return the text format with the pipeline's state of this moment."""
-        self._pending.labels("full").set(marks.pending)
-        self._pending.labels("text").set(marks.pending_text)
-        self._pending.labels("relink").set(marks.relinks)
-        return generate_latest(self.registry)
+        for store in seen.health.stores:
+            self._up.labels(store.name).set(int(store.up))
+        return generate_latest(self.registry) + text_of(seen)
 
 
 @get("/metrics", summary="Prometheus metrics", tags=["operations"], include_in_schema=True)
 async def metrics_page(
     request: Request[Any, Any, Any], runtime: Given[Runtime], metrics: Given[Metrics]
 ) -> Response[bytes]:
-    """Render the registry."""
-    return Response(metrics.render(await runtime.watermarks()), media_type=CONTENT_TYPE_LATEST.removesuffix(_CHARSET))
+    """Render the registry. While a store is down, what must be read from it is absent, and the rest is there."""
+    return Response(metrics.render(await see(runtime)), media_type=CONTENT_TYPE_LATEST.removesuffix(_CHARSET))
 
 
 HANDLERS: list[HTTPRouteHandler] = [metrics_page]

@@ -1,6 +1,5 @@
 """`/v1/status`, `/v1/digest`, `/v1/replay` and the probes."""
 
-import asyncio
 from typing import Any
 
 from litestar import Response, get, post
@@ -8,11 +7,9 @@ from litestar.handlers import HTTPRouteHandler
 
 from api.http.asker import operator_only
 from api.http.given import Given
+from api.http.problems import RETRY_UNAVAILABLE_S, problem, respond
 from api.retrieval.access import Asker
-from pipeline.errors import BackendUnavailable
 from pipeline.ports.runtime import Runtime
-
-_PROBE_S = 2.0
 
 
 @get("/v1/status", tags=["operations"], summary="Counts, offsets, generations, queues")
@@ -43,14 +40,16 @@ async def live() -> dict[str, str]:
 
 
 @get("/health/ready", tags=["operations"], summary="The stores answer")
-async def ready(runtime: Given[Runtime]) -> Response[dict[str, str]]:
-    """Answer 503 when the stores do not."""
-    try:
-        async with asyncio.timeout(_PROBE_S), runtime.live():
-            await runtime.watermarks()
-    except (BackendUnavailable, TimeoutError) as error:
-        raise BackendUnavailable("the stores do not answer yet") from error
-    return Response({"status": "ok"})
+async def ready(runtime: Given[Runtime]) -> Response[dict[str, Any]]:
+    """Name each store's state; 503 says which one is down and since when. Paused indexing is shown, and no error."""
+    health = await runtime.health()
+    stores = {store.name: {"status": "up" if store.up else "down", "since": store.since} for store in health.stores}
+    if health.down:
+        down = ", ".join(f"{store.name} (since {store.since})" for store in health.down)
+        what = problem(503, "backend-unavailable", f"does not answer: {down}", extra={"stores": stores})
+        return respond(what, {"Retry-After": str(RETRY_UNAVAILABLE_S)})
+    paused = len(health.paused)
+    return Response({"status": "paused" if paused else "ok", "stores": stores, "paused": paused})
 
 
 HANDLERS: list[HTTPRouteHandler] = [status, digest, replay, live, ready]

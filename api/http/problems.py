@@ -32,7 +32,7 @@ _STATUS: tuple[tuple[type[Exception], int, str], ...] = (
     (errors.EventDead, 409, "event-dead"),
     (NotYet, 501, "not-implemented"),
 )
-_RETRY_UNAVAILABLE_S = 5
+RETRY_UNAVAILABLE_S = 5
 _MISSING = re.compile(r"Missing required \w+ parameter '([^']+)'")
 
 
@@ -117,7 +117,7 @@ def _headers(error: Exception) -> dict[str, str]:
     if isinstance(error, errors.Backpressure):
         return {"Retry-After": str(max(1, ceil(error.retry_after)))}
     if isinstance(error, errors.BackendUnavailable):
-        return {"Retry-After": str(_RETRY_UNAVAILABLE_S)}
+        return {"Retry-After": str(RETRY_UNAVAILABLE_S)}
     return {}
 
 

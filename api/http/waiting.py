@@ -5,7 +5,6 @@ import time
 import msgspec
 
 from api.http.durations import seconds_of
-from api.http.later import NotYet
 from api.options import ApiOptions
 from api.retrieval.access import Asker
 from pipeline.errors import EventDead, InvalidQuery
@@ -19,7 +18,7 @@ class Waited(msgspec.Struct, frozen=True):
     """What the request waited for."""
 
     exact: bool
-    """True when a token asked for a position: nothing older may be read."""
+    """True when a position was asked for: nothing older may be read."""
     ms: float
 
 
@@ -34,15 +33,16 @@ def read_token(text: str, pointer: str) -> list[TokenPart]:
 async def wait_for(
     runtime: Runtime, asker: Asker, min_freshness: str | SourcePosition | None, wait: str, options: ApiOptions
 ) -> Waited:
-    """Return when the indexes have reached the token. Raises NotFresh or EventDead."""
+    """Return when the indexes have reached the token, or the source's position. Raises NotFresh or EventDead."""
     limit = seconds_of(wait, "/wait", options.max_wait_s)
     if min_freshness is None:
         return Waited(False, 0.0)
-    if isinstance(min_freshness, SourcePosition):
-        raise NotYet("Waiting for a source's own position needs the stack; pass the token that POST /v1/events gave.")
     started = time.perf_counter()
     try:
-        await runtime.wait_settled(read_token(min_freshness, "/min_freshness"), limit)
+        if isinstance(min_freshness, SourcePosition):
+            await runtime.wait_source(min_freshness.source, min_freshness.position, limit)
+        else:
+            await runtime.wait_settled(read_token(min_freshness, "/min_freshness"), limit)
     except EventDead as error:
         if asker.sees_all:
             raise

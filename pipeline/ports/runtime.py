@@ -10,6 +10,7 @@ from pipeline.mapping import Mappings
 from pipeline.ports.chunk_index import ChunkIndex
 from pipeline.ports.graph import Graph
 from pipeline.ports.models import Analyzer, Embedder
+from pipeline.ports.signals import ChangeHistogram, Health, Signals
 from pipeline.ports.state import State
 from schemas.change_event import RawEvent
 from schemas.outcome import OutcomeName, TokenPart
@@ -51,6 +52,14 @@ class Watermarks(msgspec.Struct, frozen=True, kw_only=True):
     relinks: int
 
 
+def progress_of(marks: Watermarks) -> dict[str, dict[str, Any]]:
+    """Return `pending` and `watermarks` as `Runtime.status` shows them."""
+    return {
+        "pending": {"documents": marks.pending, "text": marks.pending_text, "relinks": marks.relinks},
+        "watermarks": {"records": marks.records, "text": marks.text, "chunks": marks.chunks, "graph": marks.graph},
+    }
+
+
 class Indexes(msgspec.Struct, frozen=True):
     """One generation's indexes, pinned: they are not removed while in use."""
 
@@ -78,11 +87,24 @@ class Runtime(Protocol):
         """Return once each document is committed, collected and full at its position or a newer one.
         Raises EventDead when such an event ended as a dead letter, NotFresh after `timeout_s`."""
 
+    async def wait_source(self, source: str, position: str, timeout_s: float) -> None:
+        """Return once everything that this source committed up to its own position (an LSN, ...) is in every store.
+        Raises NotFresh after `timeout_s`, InvalidQuery where a position cannot be told or waited for."""
+
     async def wait_outcomes(self, events: Sequence[str], timeout_s: float) -> dict[str, OutcomeName]:
         """Return the outcomes known when all are there or the time is over."""
 
     async def watermarks(self) -> Watermarks:
         """Return how far each store is."""
+
+    async def signals(self) -> Signals:
+        """Return change-to-searchable times, lag and workers by stage, and warnings; perhaps half a second old."""
+
+    def histograms(self) -> list[ChangeHistogram]:
+        """Return the change-to-searchable times counted since the start."""
+
+    async def health(self) -> Health:
+        """Return which stores answer; bounded in time and never raising, perhaps a second old."""
 
     def hurry(self, documents: Sequence[str]) -> None:
         """Move staged documents to the front: somebody just asked for them."""

@@ -1,8 +1,13 @@
 """Freshness, dead letters, status, digest, replay, probes, metrics, OpenAPI."""
 
+import asyncio
+from typing import Any
+
 import httpx
 import pytest
 
+from pipeline.embedded import EmbeddedRuntime
+from pipeline.errors import BackendUnavailable
 from tests.api.conftest import Load, as_groups
 from tests.api.plant import report
 
@@ -63,7 +68,70 @@ async def test_status_digest_and_replay(client: httpx.AsyncClient, plant: str) -
 
 async def test_probes(client: httpx.AsyncClient) -> None:
     assert (await client.get("/health/live")).json() == {"status": "ok"}
-    assert (await client.get("/health/ready")).json() == {"status": "ok"}
+    ready = (await client.get("/health/ready")).json()
+    assert ready["status"] == "ok" and ready["paused"] == 0
+    assert {name: store["status"] for name, store in ready["stores"].items()} == {
+        "state": "up",
+        "chunks": "up",
+        "graph": "up",
+    }
+
+
+async def test_a_store_that_does_not_answer_is_named(
+    client: httpx.AsyncClient, runtime: EmbeddedRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: Any) -> Any:
+        raise BackendUnavailable("the graph in /secret/place is away")
+
+    async with runtime.live() as indexes:
+        monkeypatch.setattr(indexes.graph, "revision", broken)
+    response = await client.get("/health/ready")
+    assert response.status_code == 503 and int(response.headers["retry-after"]) > 0
+    assert response.headers["content-type"].startswith("application/problem+json")
+    assert response.json()["stores"]["graph"]["status"] == "down" and "graph (since 2" in response.json()["detail"]
+    assert "/secret/place" not in response.text
+    metrics = (await client.get("/metrics")).text
+    assert 'shinsen_store_up{store="graph"} 0.0' in metrics and 'shinsen_store_up{store="state"} 1.0' in metrics
+
+
+async def test_paused_indexing_is_shown(
+    client: httpx.AsyncClient, runtime: EmbeddedRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: Any) -> Any:
+        raise BackendUnavailable("the graph is away")
+
+    async with runtime.live() as indexes:
+        monkeypatch.setattr(indexes.graph, "collect", broken)
+    await client.post("/v1/events", json=report("R1", "本文。"))
+    for _ in range(100):
+        ready = await client.get("/health/ready")
+        if ready.json()["status"] == "paused":
+            break
+        await asyncio.sleep(0.05)
+    assert ready.status_code == 200 and ready.json()["paused"] == 1, ready.text
+    assert "shinsen_indexing_paused 1.0" in (await client.get("/metrics")).text
+    warnings = (await client.get("/v1/freshness")).json()["operators"]["warnings"]
+    assert warnings == ["indexing is paused: the graph is away"]
+
+
+async def test_change_to_searchable_times_by_store_and_collection(client: httpx.AsyncClient, load: Load) -> None:
+    await load([report(f"R{n}", "本文。") for n in range(3)])
+    body = (await client.get("/v1/freshness")).json()
+    times = {(t["collection"], t["store"]): t for t in body["change_to_searchable"]}
+    for place in (("plant/reports", "records"), ("plant/reports", "chunks"), ("*", "graph")):
+        assert times[place]["count"] == 3
+        assert 0 < times[place]["p50_ms"] <= times[place]["p95_ms"] <= times[place]["p99_ms"] < 60_000
+    assert [stage["stage"] for stage in body["operators"]["stages"]] == ["reconcile", "index"]
+    assert [stage["lag"] for stage in body["operators"]["stages"]] == [0, 0]
+    assert body["operators"]["dead_letters"] == 0 and body["oldest_unapplied"] == ""
+    theirs = (await client.get("/v1/freshness", headers=STAFF)).json()
+    assert {t["collection"] for t in theirs["change_to_searchable"]} == {"*"} and theirs["operators"] is None
+    text = (await client.get("/metrics")).text
+    assert 'shinsen_change_to_searchable_seconds_count{collection="plant/reports",store="chunks"} 3.0' in text
+    assert (
+        'shinsen_change_to_searchable_seconds_bucket{collection="plant/reports",le="300.0",store="graph"} 3.0' in text
+    )
+    assert 'shinsen_stage_members{stage="reconcile"} 1.0' in text and "shinsen_dead_letters 0.0" in text
 
 
 async def test_metrics_count_by_route_and_hold_no_contents(client: httpx.AsyncClient, load: Load) -> None:

@@ -148,7 +148,8 @@ class TestFreshness:
     async def test_a_source_position_needs_the_stack(self, client: httpx.AsyncClient) -> None:
         wanted = {"source": "erp", "position": "0/16B3748"}
         response = await client.post("/v1/query", json={"question": QUESTION, "min_freshness": wanted})
-        assert response.status_code == 501
+        assert response.status_code == 400 and "needs the stack" in response.json()["detail"]
+        assert response.json()["errors"][0]["pointer"] == "/min_freshness"
 
 
 class TestRefusals:

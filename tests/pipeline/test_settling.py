@@ -19,7 +19,10 @@ async def settle(state: State, document: str = DOCUMENT, ordinal: int = 1, stage
 
 @pytest.fixture
 def settling(state: State) -> Settling:
-    return Settling(state, lambda: GENERATION)
+    async def live() -> str:
+        return GENERATION
+
+    return Settling(state, live)
 
 
 async def test_nothing_asked_is_settled(settling: Settling) -> None:
