@@ -1,10 +1,17 @@
 """All settings, and the only reader of the environment (`SHINSEN_*`)."""
 
+import os
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
+
+from pipeline.errors import InvalidConfiguration
+
+PREFIX = "SHINSEN_"
+SECRET = ("postgres", "embeddings_key")
+"""May also be given by the name of a file: `SHINSEN_POSTGRES_FILE=/run/secrets/postgres_url`."""
 
 
 def _listed(value: Any) -> Any:
@@ -16,10 +23,45 @@ Texts = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)]
 """Several texts; in the environment separated by commas."""
 
 
-class Settings(BaseSettings):
-    """Read once at start. Sizes are bytes, times are seconds."""
+class _SecretFiles(PydanticBaseSettingsSource):
+    """Values out of files, so that they stand neither in the environment nor in a container's description."""
 
-    model_config = SettingsConfigDict(env_prefix="SHINSEN_", extra="forbid", frozen=True)
+    def get_field_value(self, field: Any, field_name: str) -> tuple[Any, str, bool]:
+        """Unused: all are read at once."""
+        return None, field_name, False
+
+    def __call__(self) -> dict[str, Any]:
+        return {name: text for name in SECRET if (text := _secret(PREFIX + name.upper())) is not None}
+
+
+def _secret(variable: str) -> str | None:
+    path = os.environ.get(f"{variable}_FILE")
+    if not path:
+        return None
+    if os.environ.get(variable):
+        raise InvalidConfiguration(f"{variable} and {variable}_FILE are both set: unset one of them")
+    try:
+        return Path(path).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidConfiguration(f"{variable}_FILE: {path} cannot be read ({error}); name a text file") from error
+
+
+class Settings(BaseSettings):
+    """Read once at start. Sizes are bytes, times are seconds. Raises InvalidConfiguration for a file of a secret."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="forbid", frozen=True)
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Arguments first, then the environment, then files that it names."""
+        return init_settings, env_settings, _SecretFiles(settings_cls)
 
     data: Path = Path(".shinsen")
     """The data folder of the embedded profile: one writer process at a time."""
@@ -78,7 +120,7 @@ class Settings(BaseSettings):
     partitions: int = Field(default=4, ge=1, le=10_000)
     """Of the topics when they are created; more workers than this stand idle."""
     worker_name: str = Field(default="", pattern=r"^[A-Za-z0-9._-]*$")
-    """The client id of a worker in its consumer groups, as Kafka's tools show it; one with its process id when empty."""
+    """The client id of a worker in its consumer groups, as Kafka shows it; with its process id when empty."""
     space: str = Field(default="", pattern=r"^[A-Za-z0-9]*$")
     """Prefix of collections and graphs: one per installation on a shared Weaviate or SPARQL server."""
 
