@@ -24,7 +24,7 @@ PYTEST := $(PY) -m pytest
 
 .PHONY: help
 help: ## List the targets
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)$$/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "%-16s %s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)$$/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{printf "%-18s %s\n", $$1, $$2}'
 	@echo 'Variables: PORT=$(PORT) DATA=$(DATA) STACK=$(STACK) SPARQL=$(SPARQL) (or oxigraph) WORKERS=$(WORKERS)'
 	@echo '           VENV=$(VENV) PYTHON=$(PYTHON) ARGS= (more arguments of the command)'
 

@@ -69,8 +69,8 @@ def start_these(
                 for server in wave:
                     if _launch(server, data_dir, cache or default_cache()):
                         started.append(server.name)
-                for server in wave if wait else ():
-                    _await_ready(server, data_dir, cache or default_cache())
+                if wait:
+                    _await_ready(wave, data_dir, cache or default_cache())
         except BaseException:
             _stop(started, data_dir)
             raise
@@ -191,19 +191,21 @@ def _check_ports(server: Server, record: state.Record) -> None:
             )
 
 
-def _await_ready(server: Server, data_dir: Path, cache: Path) -> None:
-    site = _site(server, data_dir, cache)
-    born = state.load(data_dir)[server.name].process
-    deadline = time.monotonic() + server.ready_s
-    while born is not None and process.alive(born):
-        if server.healthy(site):
-            return
-        if time.monotonic() > deadline:
-            what = f"{server.name} runs but has not answered within {server.ready_s:.0f} s"
-            raise StackError(what, log=site.log, todo="see its log; a busy machine may only need another try")
-        time.sleep(process.POLL_S)
-    what = f"{server.name} ended while it was starting"
-    raise StackError(what, log=site.log, todo="see its log for the cause, then start it again")
+def _await_ready(wave: Sequence[Server], data_dir: Path, cache: Path) -> None:
+    """Wait until each of them answers; the first that ends or is too slow is an error at once."""
+    began, waiting = time.monotonic(), list(wave)
+    while waiting:
+        for server in list(waiting):
+            site, born = _site(server, data_dir, cache), state.load(data_dir)[server.name].process
+            if born is None or not process.alive(born):
+                what = f"{server.name} ended while it was starting"
+                raise StackError(what, log=site.log, todo="see its log for the cause, then start it again")
+            if server.healthy(site):
+                waiting.remove(server)
+            elif time.monotonic() - began > server.ready_s:
+                what = f"{server.name} runs but has not answered within {server.ready_s:.0f} s"
+                raise StackError(what, log=site.log, todo="see its log; a busy machine may only need another try")
+        time.sleep(process.POLL_S if waiting else 0)
 
 
 def _stop(names: Iterable[str], data_dir: Path) -> list[str]:
