@@ -8,6 +8,7 @@ from ops.stack.errors import StackError
 from ops.stack.server import Endpoint
 
 FILE = "shinsen.env"
+TOPIC_PREFIX = "shinsen."
 SPARQL = ("fuseki", "oxigraph")
 
 
@@ -21,6 +22,9 @@ def addresses(servers: Mapping[str, Endpoint], sparql: str) -> dict[str, str]:
         "SHINSEN_WEAVIATE": weaviate.url,
         "SHINSEN_WEAVIATE_GRPC": f"{weaviate.host}:{weaviate.ports['grpc']}",
         "SHINSEN_SPARQL": servers[sparql].url,
+        # Servers of our own are shared with nobody.
+        "SHINSEN_TOPIC_PREFIX": TOPIC_PREFIX,
+        "SHINSEN_SPACE": "",
     }
 
 

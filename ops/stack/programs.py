@@ -5,16 +5,17 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from ops.stack import addresses, groups
+from ops import worker_check
+from ops.stack import addresses
 from ops.stack.fetch import Fetcher
 from ops.stack.http import answers
 from ops.stack.ports import HOST
 from ops.stack.process import Launch
 from ops.stack.server import Server, Site
+from schemas.topics import reconcile_group
 
 ROOT = Path(__file__).resolve().parents[2]
 API_PORT = 8000
-GROUP = "shinsen.reconcile"
 WRONG_CONFIGURATION = 2
 """The exit code with which our programs say that starting them again is no use."""
 
@@ -29,7 +30,7 @@ def environment(site: Site) -> dict[str, str]:
     # Models run in processes beside each worker; one per core and worker would be too many here.
     few = {} if "SHINSEN_WORKERS" in os.environ else {"SHINSEN_WORKERS": "1"}
     # Its logs are read while it runs.
-    return {**addresses.read(data_dir_of(site)), "SHINSEN_DATA": str(site.home), "PYTHONUNBUFFERED": "1", **few}
+    return {**addresses.read(data_dir_of(site)), **few, "SHINSEN_DATA": str(site.home), "PYTHONUNBUFFERED": "1"}
 
 
 class Worker(Server):
@@ -54,7 +55,7 @@ class Worker(Server):
     def healthy(self, site: Site) -> bool:
         """Whether it has joined the first stage's group."""
         settings = addresses.read(data_dir_of(site))
-        return groups.joined(settings["SHINSEN_KAFKA"], GROUP, self.name)
+        return worker_check.joined(settings["SHINSEN_KAFKA"], reconcile_group(addresses.TOPIC_PREFIX), self.name)
 
     def url(self, site: Site) -> str:
         """Workers listen nowhere."""

@@ -1,10 +1,11 @@
-"""Whether our workers have joined their consumer group, asked of Kafka itself."""
+"""`python -m ops.worker_check NAME`: whether the worker of that name (SHINSEN_WORKER_NAME) is in its group."""
 
 import asyncio
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.errors import KafkaError
+from pipeline.settings import Settings
+from schemas.topics import reconcile_group
 
 TIMEOUT_S = 5
 STABLE = "Stable"
@@ -18,6 +19,10 @@ def joined(bootstrap: str, group: str, client: str) -> bool:
 
 
 async def _joined(bootstrap: str, group: str, client: str) -> bool:
+    # Only now: whoever starts servers only need not have the Kafka client.
+    from aiokafka.admin import AIOKafkaAdminClient
+    from aiokafka.errors import KafkaError
+
     admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap, request_timeout_ms=TIMEOUT_S * 1000)
     try:
         async with asyncio.timeout(TIMEOUT_S):
@@ -30,3 +35,18 @@ async def _joined(bootstrap: str, group: str, client: str) -> bool:
     found = [row for answer in answers for row in answer.groups]
     # (error, name, state, protocol type, protocol, members), a member being (id, client id, ...).
     return any(row[2] == STABLE and any(member[1] == client for member in row[5]) for row in found)
+
+
+def main() -> int:
+    """Exit with 0 when the worker is a member, else with 1."""
+    settings = Settings()
+    name = sys.argv[1] if len(sys.argv) > 1 else settings.worker_name
+    group = reconcile_group(settings.topic_prefix)
+    if joined(settings.kafka, group, name):
+        return 0
+    print(f"no worker {name!r} in the group {group}: see the worker's log", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
