@@ -91,6 +91,8 @@ lock: ## Resolve requirements/*.txt anew (needs uv)
 		--generate-hashes --no-emit-index-url --no-header --quiet -o requirements/dev.txt
 	uv pip compile pyproject.toml --universal --python-version 3.11 -c requirements/dev.txt \
 		--generate-hashes --no-emit-index-url --no-header --quiet -o requirements/run.txt
+	uv pip compile pyproject.toml --extra stack --universal --python-version 3.11 -c requirements/dev.txt \
+		--generate-hashes --no-emit-index-url --no-header --quiet -o requirements/stack.txt
 
 .PHONY: clean
 clean: ## Remove the virtual environment and caches; the data folder DATA stays
