@@ -80,24 +80,31 @@ class Space:
 
         The triples go first: once the fact nodes are gone nothing tells which ones they supported.
         """
-        version = f"FILTER(!sameTerm(?version, {Typed(live).n3()}))" if live else ""
-        dies = f"{_DOCUMENT} {terms.document_term(document).n3()} ; {_VERSION} ?version"
+        dies = _dies("?fact", "?version", document, live)
         # Nested, so that ?other is bound before anything of it is looked up: in one pattern with its
-        # document Oxigraph starts from all documents, for each dying fact anew.
+        # document Oxigraph starts from all documents, for each dying fact anew. A version variable of its
+        # own: writers that were killed may have left several dead versions, none of which is support.
         unsupported = (
-            f"FILTER NOT EXISTS {{ ?other {_STATEMENT} ?statement FILTER NOT EXISTS {{ ?other {dies} . {version} }} }}"
+            f"FILTER NOT EXISTS {{ ?other {_STATEMENT} ?statement"
+            f" FILTER NOT EXISTS {{ {_dies('?other', '?otherVersion', document, live)} }} }}"
         )
         return (
             f"DELETE {{ GRAPH ?g {{ ?s ?p ?o }} }} WHERE {{ GRAPH ?g {{"
-            f" ?fact {dies} ; {_STATEMENT} ?statement ; {_TRIPLE} . {version} {unsupported} }} {self.within} }} ;\n"
+            f" {dies} ?fact {_STATEMENT} ?statement ; {_TRIPLE} . {unsupported} }} {self.within} }} ;\n"
             f"DELETE {{ GRAPH ?g {{ ?fact ?p ?o }} }} WHERE {{ GRAPH ?g {{"
-            f" ?fact {dies} ; ?p ?o . {version} }} {self.within} }}"
+            f" {dies} ?fact ?p ?o }} {self.within} }}"
         )
 
     def drop(self, graphs: Iterable[str]) -> str:
         """Return the update that removes these class graphs, and then the list of them."""
         named = [f"DROP SILENT GRAPH {Iri(graph).n3()}" for graph in graphs]
         return " ;\n".join([*named, f"DROP SILENT GRAPH {self.meta.n3()}"])
+
+
+def _dies(fact: str, version: str, document: str, live: str) -> str:
+    """Return the pattern of a document's facts that are not of the live version ("": all of them)."""
+    lives = f" FILTER(!sameTerm({version}, {Typed(live).n3()}))" if live else ""
+    return f"{fact} {_DOCUMENT} {terms.document_term(document).n3()} ; {_VERSION} {version} .{lives}"
 
 
 def _grouped(quads: Iterable[QuadTerms], key: Callable[[QuadTerms], str]) -> Iterator[tuple[str, list[QuadTerms]]]:

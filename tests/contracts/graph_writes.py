@@ -128,6 +128,17 @@ class GraphWrites(GraphFixtures):
         assert sorted(row[3] for row in await graph.triples()) == sorted(['"新しい"', (await graph.triples())[1][3]])
         assert len(await graph.triples()) == 2
 
+    @pytest.mark.parametrize("live", ["v3", ""])
+    async def test_triples_of_several_dead_versions_go(self, graph: Graph, live: str) -> None:
+        """Left by writers that were killed between staging and collecting."""
+        for version in ("v1", "v2"):
+            await put(graph, *(fact(F17, name, FORKLIFT, version=version) for name in ("is_a", version)))
+        kept = fact(F17, "seen_with", FORKLIFT, version="v3")
+        await put(graph, kept)
+        await graph.collect({"cmms/w/1": live}, 1)
+        assert await scanned(graph) == ([kept] if live else [])
+        assert len(await graph.triples()) == len(live) // 2
+
     async def test_staging_without_facts_leaves_the_live_ones(self, graph: Graph) -> None:
         kept = fact(F17, "is_a", FORKLIFT)
         await put(graph, kept)
