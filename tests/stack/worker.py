@@ -11,10 +11,11 @@ from pathlib import Path
 
 import psycopg
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
 
 from ops.stack.server import Endpoint
 from pipeline.settings import Settings
-from pipeline.stack_wiring import stack_topics
+from pipeline.stack_wiring import open_stack_stores, stack_topics
 from schemas.topics import Topics
 
 Message = tuple[str, bytes | None]
@@ -112,6 +113,34 @@ class Stack:
                 for messages in (await consumer.getmany(timeout_ms=1_000)).values():
                     found += [(m.key, m.value, dict(m.headers)) for m in messages]
         return found
+
+    async def read_dead_letters(self) -> list[Received]:
+        """Return all messages of the topic of dead letters."""
+        return await self.read(self.topics.dead_letters.name, self.topics.dead_letters.partitions)
+
+    async def length(self, topic: str, partition: int) -> int:
+        """Return how many messages a partition was given."""
+        one = TopicPartition(topic, partition)
+        async with AIOKafkaConsumer(bootstrap_servers=self.settings.kafka) as consumer:
+            return int((await consumer.end_offsets([one]))[one])
+
+    async def remove(self) -> None:
+        """Remove from the shared servers what this installation left there."""
+        async with open_stack_stores(self.settings, {}) as stores:
+            await stores.chunks.drop()
+            await stores.graph.drop()
+        with psycopg.connect(psycopg.conninfo.make_conninfo(self.settings.postgres, dbname="postgres")) as connection:
+            connection.autocommit = True
+            name = psycopg.conninfo.conninfo_to_dict(self.settings.postgres)["dbname"]
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+        admin = AIOKafkaAdminClient(bootstrap_servers=self.settings.kafka)
+        await admin.start()
+        try:
+            await admin.delete_topics(
+                [t for t in await admin.list_topics() if t.startswith(self.settings.topic_prefix)]
+            )
+        finally:
+            await admin.close()
 
     def tail(self) -> str:
         return self.log.read_text(errors="replace")[-4_000:] if self.log.exists() else ""
