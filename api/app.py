@@ -24,6 +24,7 @@ from api.http import (
 )
 from api.http.asker import asker_of
 from api.http.edge import Edge
+from api.http.generation_metrics import GenerationMetrics
 from api.http.metrics import Metrics
 from api.http.problems import handle
 from api.http.schema_page import openapi_config
@@ -68,6 +69,7 @@ def create_app(runtime: Runtime, settings: Settings | ApiOptions) -> Litestar:
             "runtime": _given(runtime),
             "options": _given(options),
             "metrics": _given(counted),
+            "generation_metrics": _given(GenerationMetrics(runtime.state, options.access_classes_limit)),
             "names": _given(names),
             "flow": _given(flow),
             "asker": Provide(asker, sync_to_thread=False),
@@ -90,6 +92,7 @@ def options_of(settings: Settings) -> ApiOptions:
         max_event_body=settings.max_body,
         sparql_timeout_s=settings.sparql_timeout,
         sparql_max_bytes=settings.sparql_max_bytes,
+        access_classes_limit=settings.access_classes_limit,
     )
 
 

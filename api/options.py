@@ -25,6 +25,8 @@ class ApiOptions(msgspec.Struct, frozen=True, kw_only=True):
     """A source that takes longer is left out of the answer, with a warning."""
     sparql_timeout_s: float = 5.0
     sparql_max_bytes: int = 10_000_000
+    access_classes_limit: int = 500
+    """More access classes than this raise an alarm; nothing is refused."""
     llm: bool = False
     """True when a chat model is configured (no route uses one yet)."""
     version: str = "0.1.0"

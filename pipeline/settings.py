@@ -63,6 +63,8 @@ class Settings(BaseSettings):
         """Arguments first, then the environment, then files that it names."""
         return init_settings, env_settings, _SecretFiles(settings_cls)
 
+    profile: Literal["embedded", "stack"] = "embedded"
+    """What `shinsen run` serves: one process over a data folder, or the API in front of Kafka and its workers."""
     data: Path = Path(".shinsen")
     """The data folder of the embedded profile: one writer process at a time."""
     host: str = "127.0.0.1"
@@ -101,6 +103,8 @@ class Settings(BaseSettings):
     """Chunks of one document."""
     max_backlog: int = Field(default=20_000, ge=1)
     """Logged events not yet reconciled; beyond it publishers get 429."""
+    access_classes_limit: int = Field(default=500, ge=1)
+    """More access classes (groups of readers, met with those of columns) raise an alarm: graph questions grow slow."""
     sparql_timeout: float = Field(default=5.0, gt=0, le=300)
     sparql_max_bytes: int = Field(default=8 << 20, ge=1024)
 

@@ -6,6 +6,7 @@ from litestar import Request, Response, get
 from litestar.handlers import HTTPRouteHandler
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from api.http.generation_metrics import GenerationMetrics
 from api.http.given import Given
 from api.http.pipeline_metrics import Seen, see, text_of
 from pipeline.ports.runtime import Runtime
@@ -56,10 +57,14 @@ class Metrics:
 
 @get("/metrics", summary="Prometheus metrics", tags=["operations"], include_in_schema=True)
 async def metrics_page(
-    request: Request[Any, Any, Any], runtime: Given[Runtime], metrics: Given[Metrics]
+    request: Request[Any, Any, Any],
+    runtime: Given[Runtime],
+    metrics: Given[Metrics],
+    generation_metrics: Given[GenerationMetrics],
 ) -> Response[bytes]:
     """Render the registry. While a store is down, what must be read from it is absent, and the rest is there."""
-    return Response(metrics.render(await see(runtime)), media_type=CONTENT_TYPE_LATEST.removesuffix(_CHARSET))
+    text = metrics.render(await see(runtime)) + await generation_metrics.text()
+    return Response(text, media_type=CONTENT_TYPE_LATEST.removesuffix(_CHARSET))
 
 
 HANDLERS: list[HTTPRouteHandler] = [metrics_page]

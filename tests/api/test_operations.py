@@ -156,3 +156,11 @@ async def test_openapi_describes_what_is_served(client: httpx.AsyncClient) -> No
     page = await client.get("/schema")
     assert page.headers["content-type"].startswith("text/html")
     assert "<script" not in page.text and "http://" not in page.text and "https://" not in page.text
+
+
+async def test_metrics_count_generations_records_and_access_classes(client: httpx.AsyncClient, load: Load) -> None:
+    await load([report(f"R{n}", "本文。") for n in range(3)])
+    text = (await client.get("/metrics")).text
+    assert 'shinsen_generation_documents{generation="g1",state="live"} 3.0' in text
+    assert "shinsen_records 3.0" in text
+    assert "shinsen_access_classes 1.0" in text and "shinsen_access_classes_limit 500.0" in text
