@@ -77,6 +77,8 @@ async def connect(
 ) -> AsyncIterator[Connection]:
     """Connect to `url`, else to the server that runs over the data folder, else open the folder here.
 
+    With the stack as profile there is no folder: it is the server at the settings' host and port.
+
     Raises NoDataFolder when there is none and `create` is False.
     """
     asker = {} if groups is None else {"x-shinsen-groups": groups}
@@ -86,6 +88,10 @@ async def connect(
             yield connection
         return
     settings = read_settings(data=data)
+    if settings.profile == "stack" and data is None:
+        async with _remote(f"http://{settings.host}:{settings.port}", headers) as connection:
+            yield connection
+        return
     served = str(holder_of(settings.data).get("url") or "")
     if served:
         async with _remote(served, headers) as connection:

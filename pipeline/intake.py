@@ -8,14 +8,15 @@ import structlog
 from pipeline.clock import Clock
 from pipeline.dead_letters import LETTER_HEADER, RETRY_HEADER, raw_letter, refused_event_id
 from pipeline.decoding import admit
-from pipeline.errors import BackendUnavailable, Backpressure, InvalidEvent, TooLarge
+from pipeline.errors import BackendUnavailable, Backpressure, InvalidEvent
 from pipeline.mapping import Mappings
 from pipeline.ports.change_log import ChangeLog, LoggedEvent
 from pipeline.ports.runtime import Submission
 from pipeline.ports.state import State
 from pipeline.reconcile import Arrived, Reconciler
-from schemas.change_event import ChangeEvent, RawEvent
-from schemas.outcome import DeadLetter, Outcome, TokenPart
+from pipeline.submissions import accepted, refused
+from schemas.change_event import RawEvent
+from schemas.outcome import DeadLetter, Outcome
 from schemas.record import Record
 
 log = structlog.get_logger(__name__)
@@ -69,19 +70,19 @@ class Intake:
                 retry_after=2.0,
             )
         decoded = await asyncio.to_thread(lambda: [admit(raw, self._mappings, self._max_event) for raw in events])
-        accepted = [raw for raw, d in zip(events, decoded, strict=True) if not isinstance(d, InvalidEvent)]
+        taken = [raw for raw, d in zip(events, decoded, strict=True) if not isinstance(d, InvalidEvent)]
         now = self._clock()
-        offsets = iter(await self._log.append(accepted, now))
-        self._logged(len(accepted), now)  # at once: what is logged is read even if the letters fail below
+        offsets = iter(await self._log.append(taken, now))
+        self._logged(len(taken), now)  # at once: what is logged is read even if the letters fail below
         submissions: list[Submission] = []
         letters: list[DeadLetter] = []
         for index, (raw, result) in enumerate(zip(events, decoded, strict=True)):
             if isinstance(result, InvalidEvent):
                 letter = raw_letter(refused_event_id(raw), raw, result, now)
                 letters.append(letter)
-                submissions.append(_refused(index, result, letter))
+                submissions.append(refused(index, result, letter))
             else:
-                submissions.append(_accepted(index, raw, next(offsets), result))
+                submissions.append(accepted(index, logged_id(raw, next(offsets)), result))
         if letters:
             await self._state.bury(letters)
         return submissions
@@ -160,7 +161,12 @@ class Intake:
 
 def event_id(logged: LoggedEvent) -> str:
     """Return the id under which a logged event's outcome is announced."""
-    return logged.raw.headers.get(RETRY_HEADER) or f"log:{logged.offset}"
+    return logged_id(logged.raw, logged.offset)
+
+
+def logged_id(raw: RawEvent, offset: int) -> str:
+    """Return the id of an event at an offset of the log: its own, or the one that a retried payload first had."""
+    return raw.headers.get(RETRY_HEADER) or f"log:{offset}"
 
 
 def _numbered(base: str, number: int) -> str:
@@ -169,26 +175,3 @@ def _numbered(base: str, number: int) -> str:
 
 def _base(event: str, raws: dict[str, RawEvent]) -> str:
     return event if event in raws else event.rsplit(".", 1)[0]
-
-
-def _accepted(index: int, raw: RawEvent, offset: int, events: Sequence[ChangeEvent]) -> Submission:
-    return Submission(
-        index=index,
-        status="accepted",
-        event=raw.headers.get(RETRY_HEADER) or f"log:{offset}",
-        document=events[-1].document if events else "",
-        parts=tuple(TokenPart(e.document, e.position) for e in events if e.op != "truncate"),
-    )
-
-
-def _refused(index: int, error: InvalidEvent, letter: DeadLetter) -> Submission:
-    return Submission(
-        index=index,
-        status="rejected",
-        document=error.document,
-        code=error.code,
-        reason=error.reason,
-        pointer=error.pointer,
-        too_large=isinstance(error, TooLarge),
-        dead_letter=letter.id,
-    )

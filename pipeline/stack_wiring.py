@@ -8,25 +8,40 @@ import msgspec
 from pipeline.agents.announcer import Announcer
 from pipeline.agents.journey import Journey
 from pipeline.apply import Applier
+from pipeline.backends.bounded_database import BoundedDatabase
 from pipeline.backends.cache_postgres import PostgresCache
 from pipeline.backends.chunks_weaviate import WeaviateChunks
 from pipeline.backends.chunks_weaviate_client import WeaviateAddress
 from pipeline.backends.graph_sparql import SparqlGraph
 from pipeline.backends.graph_sparql_client import SparqlEndpoint
+from pipeline.backends.http_probe import HttpProbe
 from pipeline.backends.postgres_lock import PostgresLock
 from pipeline.backends.state_postgres import open_postgres_state, postgres_state
 from pipeline.clock import system_clock
 from pipeline.errors import InvalidConfiguration
 from pipeline.generations import next_name
+from pipeline.mapping import Mappings
 from pipeline.ports.chunk_index import ChunkIndex
 from pipeline.ports.graph import Graph
 from pipeline.ports.models import Analyzer, Embedder
 from pipeline.ports.state import Generation, State
 from pipeline.prepare import Preparer
 from pipeline.settings import Settings
+from pipeline.settling import Settling
+from pipeline.stack_door import StackDoor
+from pipeline.stack_generations import StackGenerations
+from pipeline.stack_lag import LagReader
+from pipeline.stack_outcomes import OutcomeFollower
+from pipeline.stack_runtime import StackRuntime
+from pipeline.stack_signals import StackSignals, StackStages
 from pipeline.steps.chunk import ChunkLimits
 from pipeline.wiring import Configuration, open_models, versions
 from schemas.topics import Topics, topics
+
+API_CONNECTIONS = 8
+"""To PostgreSQL, of one API process."""
+API_LIMIT_S = 10.0
+"""Seconds that one call to a store may take before whoever asked is told that it does not answer."""
 
 
 class StackStores(msgspec.Struct, frozen=True):
@@ -117,3 +132,79 @@ async def open_journey(settings: Settings) -> AsyncIterator[Journey]:
             max_event=settings.max_event,
             clock=system_clock,
         )
+
+
+@asynccontextmanager
+async def open_stack_runtime(settings: Settings) -> AsyncIterator[StackRuntime]:
+    """Open what the API needs in front of the stack, and close it in order. Several processes may.
+
+    Stores that are down are no error here: the requests that need them say so.
+    """
+    check_stack_settings(settings)
+    configuration = Configuration(settings)
+    async with AsyncExitStack() as stack:
+        analyzer, embedder = await stack.enter_async_context(open_models(settings, configuration.identifiers))
+        database = open_postgres_state(settings.postgres, connections=API_CONNECTIONS)
+        stack.push_async_callback(database.close)
+        state = postgres_state(BoundedDatabase(database, API_LIMIT_S))
+        generations = StackGenerations(state, lambda name: _read_only(settings, name))
+        signals = _signals(settings, state, generations, _probes(settings, stack))
+        settling = Settling(state, generations.live_name)
+        topics = stack_topics(settings)
+        runtime = StackRuntime(
+            state=state,
+            mappings=configuration.mappings,
+            analyzer=analyzer,
+            embedder=embedder,
+            generations=generations,
+            signals=signals,
+            settling=settling,
+            follower=OutcomeFollower(settings.kafka, topics.outcomes.name, settling.progressed, signals.times),
+            door=_door(settings, state, configuration.mappings, signals),
+            versions=versions(configuration, analyzer, embedder),
+            clock=system_clock,
+        )
+        stack.push_async_callback(runtime.close)
+        await runtime.open()
+        yield runtime
+
+
+def _read_only(settings: Settings, generation: str) -> tuple[ChunkIndex, Graph]:
+    """Open a generation's indexes for a process that answers questions: it gives up sooner than a worker."""
+    address = WeaviateAddress(settings.weaviate, settings.weaviate_grpc, API_LIMIT_S)
+    base = settings.sparql.rstrip("/")
+    endpoint = SparqlEndpoint(f"{base}/query", f"{base}/update", API_LIMIT_S)
+    return WeaviateChunks(address, settings.space + generation), SparqlGraph(endpoint, settings.space + generation)
+
+
+def _probes(settings: Settings, stack: AsyncExitStack) -> dict[str, HttpProbe]:
+    sparql = f"{settings.sparql.rstrip('/')}/query"
+    probes = {
+        "weaviate": HttpProbe("Weaviate", f"{settings.weaviate.rstrip('/')}/v1/.well-known/ready"),
+        "sparql": HttpProbe("the SPARQL server", sparql, form={"query": "ASK {}"}),
+    }
+    for probe in probes.values():
+        stack.push_async_callback(probe.close)
+    return probes
+
+
+def _signals(
+    settings: Settings, state: State, generations: StackGenerations, probes: dict[str, HttpProbe]
+) -> StackSignals:
+    stages = StackStages(stack_topics(settings), settings.topic_prefix, settings.partitions)
+    reader = LagReader(settings.kafka, system_clock)
+    return StackSignals(state, generations.live_name, reader, stages, probes, system_clock)
+
+
+def _door(settings: Settings, state: State, mappings: Mappings, signals: StackSignals) -> StackDoor:
+    return StackDoor(
+        settings.kafka,
+        stack_topics(settings),
+        settings.topic_prefix,
+        state=state,
+        mappings=mappings,
+        waiting=signals.reconciling,
+        max_event=settings.max_event,
+        max_backlog=settings.max_backlog,
+        clock=system_clock,
+    )

@@ -1,8 +1,9 @@
-"""run: the embedded profile as a server."""
+"""run: a profile as a server."""
 
 import asyncio
 import socket
 from collections.abc import Coroutine
+from enum import StrEnum
 from typing import Annotated
 
 import typer
@@ -17,6 +18,14 @@ from ops.connection import connect
 from ops.demo_load import ask_lead_question, demo_settings, load_demo
 from pipeline.settings import Settings
 
+
+class ProfileName(StrEnum):
+    """What can be served."""
+
+    EMBEDDED = "embedded"
+    STACK = "stack"
+
+
 Host = Annotated[str | None, typer.Option("--host", help="Loopback address to listen at. [default: 127.0.0.1]")]
 Port = Annotated[
     int | None,
@@ -24,20 +33,28 @@ Port = Annotated[
         "--port", min=0, max=65535, envvar=["SHINSEN_PORT", "PORT"], help="Port; 0 takes a free one. [default: 8000]"
     ),
 ]
+Profile = Annotated[
+    ProfileName | None, typer.Option("--profile", help="What to serve. [env: SHINSEN_PROFILE, default: embedded]")
+]
 
 
 def run(
+    profile: Profile = None,
     port: Port = None,
     host: Host = None,
     data: Data = None,
     demo: Annotated[bool, typer.Option("--demo", help="Load the demo corpus and ask its lead question.")] = False,
     exit_after: Annotated[bool, typer.Option("--exit", help="End instead of serving on (for tests).")] = False,
 ) -> None:
-    """Serve the embedded profile: events in, questions answered, a page at / and the API under /schema.
+    """Serve a profile: events in, questions answered, a page at / and the API under /schema.
 
+    embedded is one process over a data folder; stack answers in front of Kafka, PostgreSQL, Weaviate and a SPARQL
+    server, whose workers (`python -m pipeline.agents run`) do the indexing.
     Ctrl-C ends it in order with nothing lost; a second Ctrl-C ends it at once.
     """
-    settings = settings_or_fail(port=port, host=host, data=data)
+    settings = settings_or_fail(profile=profile and profile.value, port=port, host=host, data=data)
+    if demo and settings.profile == "stack":
+        fail("--demo loads the embedded profile; on the stack use `make stack-demo`", Exit.USAGE)
     try:
         sock = bind(settings.host, settings.port)
     except (NotLoopback, AddressRefused) as error:
@@ -54,7 +71,8 @@ async def _serve(settings: Settings, sock: socket.socket, *, demo: bool, exit_af
     from ops.cli.serving import serving
 
     url = url_of(sock)
-    OUT.print(f"Shinsen opens {escape(str(settings.data))} ...")
+    what = "the stack" if settings.profile == "stack" else escape(str(settings.data))
+    OUT.print(f"Shinsen opens {what} ...")
     async with serving(settings, sock) as server:
         if demo and not await _until_stopped(server.stopping, _show_demo(settings, url)):
             return

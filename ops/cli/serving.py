@@ -5,17 +5,22 @@ import multiprocessing
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
+from importlib.util import find_spec
 
 import uvicorn
+from litestar import Litestar
 
+from api.app import create_app
 from ops.cli.exits import Exit
 from ops.cli.listening import url_of
 from ops.in_process import in_process
 from ops.profile import remember
+from pipeline.errors import InvalidConfiguration
 from pipeline.settings import Settings
 
+STACK_PACKAGES = ("aiokafka", "psycopg", "weaviate")
 GRACE_S = 5
 """Seconds that open requests may take after the first Ctrl-C."""
 
@@ -46,12 +51,11 @@ class Serving(uvicorn.Server):
 
 @asynccontextmanager
 async def serving(settings: Settings, sock: socket.socket) -> AsyncIterator[Serving]:
-    """Serve `settings.data` on a socket; the address is announced in the folder."""
+    """Serve on a socket: `settings.data`, whose folder announces the address, or the stack."""
     loop = asyncio.get_running_loop()
-    async with in_process(settings) as opened:
-        remember(settings)
+    async with _opened(settings) as (application, announce):
         config = uvicorn.Config(
-            opened.app,
+            application,
             log_config=None,
             access_log=False,
             lifespan="off",  # see `in_process`
@@ -64,11 +68,28 @@ async def serving(settings: Settings, sock: socket.socket) -> AsyncIterator[Serv
         task = asyncio.create_task(server.serve(sockets=[sock]))
         try:
             await _started(server, task)
-            opened.runtime.folder.announce(url_of(sock))
+            announce(url_of(sock))
             yield server
         finally:
             server.should_exit = True
             await task
+
+
+@asynccontextmanager
+async def _opened(settings: Settings) -> AsyncIterator[tuple[Litestar, Callable[[str], None]]]:
+    """Open the profile that the settings ask for; the function announces the address to whom it concerns."""
+    if settings.profile == "stack":
+        missing = [name for name in STACK_PACKAGES if find_spec(name) is None]
+        if missing:
+            raise InvalidConfiguration(f"the stack needs {', '.join(missing)}: pip install 'shinsen[stack]'")
+        from pipeline.stack_wiring import open_stack_runtime
+
+        async with open_stack_runtime(settings) as runtime:
+            yield create_app(runtime, settings), lambda _url: None
+        return
+    async with in_process(settings) as opened:
+        remember(settings)
+        yield opened.app, opened.runtime.folder.announce
 
 
 async def _started(server: Serving, task: "asyncio.Task[None]") -> None:

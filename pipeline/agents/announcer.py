@@ -43,7 +43,7 @@ class Announcer:
     async def dead_letters(self, letters: Sequence[tuple[DeadLetter, RawEvent | None]]) -> None:
         """Put events aside, whole, with the headers they came with and why they are here."""
         name = self._topics.dead_letters.name
-        await self._send([(name, _key(letter, raw), letter.payload, _why(letter, raw)) for letter, raw in letters])
+        await self._send([(name, *letter_message(letter, raw)) for letter, raw in letters])
 
     async def _send(self, messages: Sequence[tuple[str, bytes, bytes, Headers]]) -> None:
         if self._producer is None:
@@ -60,6 +60,11 @@ class Announcer:
     def _unavailable(self, error: Exception) -> BackendUnavailable:
         why = f"{type(error).__name__} {error}"
         return BackendUnavailable(f"Kafka at {self._bootstrap}: {why}; check that it runs and is reachable")
+
+
+def letter_message(letter: DeadLetter, raw: RawEvent | None) -> tuple[bytes, bytes, Headers]:
+    """Return key, value and headers of a dead letter on its topic: the event as it came, and why it is there."""
+    return _key(letter, raw), letter.payload, _why(letter, raw)
 
 
 def _key(letter: DeadLetter, raw: RawEvent | None) -> bytes:

@@ -2,6 +2,7 @@
 
 from pipeline.backends.postgres import PostgresDatabase
 from pipeline.backends.sql_state.state import SqlState
+from pipeline.backends.sql_state.transaction import SqlDatabase
 
 
 def open_postgres_state(url: str, *, connections: int = 4) -> PostgresDatabase:
@@ -9,6 +10,6 @@ def open_postgres_state(url: str, *, connections: int = 4) -> PostgresDatabase:
     return PostgresDatabase(url, connections=connections)
 
 
-def postgres_state(database: PostgresDatabase) -> SqlState:
+def postgres_state(database: SqlDatabase) -> SqlState:
     """Return the State port over `open_postgres_state`."""
     return SqlState(database)

@@ -32,6 +32,8 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     pointer: str = ""
     """JSON pointer into the event, when rejected."""
     too_large: bool = False
+    try_again: bool = False
+    """True when the event was rejected only because the log did not take it in time."""
     dead_letter: str = ""
     """Id under which a rejected event was kept."""
 
@@ -81,7 +83,8 @@ class Runtime(Protocol):
 
     async def submit(self, events: Sequence[RawEvent]) -> list[Submission]:
         """Decode, refuse or log events, in order. Accepted ones are durable on return; refused ones are
-        kept as dead letters. Raises Backpressure when queues are full (nothing is taken then)."""
+        kept as dead letters. Raises Backpressure when queues are full, and BackendUnavailable when the log
+        does not answer (nothing counts as taken then; sent again, an event that was has no second effect)."""
 
     async def wait_settled(self, parts: Sequence[TokenPart], timeout_s: float) -> None:
         """Return once each document is committed, collected and full at its position or a newer one.
