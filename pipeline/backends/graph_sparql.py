@@ -1,7 +1,7 @@
 """The knowledge graph on any SPARQL 1.1 server (Fuseki, Oxigraph server), several generations on one."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 
 import pyoxigraph as ox
@@ -22,8 +22,9 @@ JSON_OVER_RESULT = 16
 NOTHING = SPACE_PREFIX + "nothing"
 """A graph that nobody writes: a request without any graph would read the whole dataset."""
 
-Exclusive = Callable[[], AbstractAsyncContextManager[object]]
-"""Gives what is held while writing, so that no other process writes to the same space."""
+Exclusive = Callable[[], AbstractAsyncContextManager[Callable[[], Awaitable[None]] | None]]
+"""Gives what is held while writing, so that no other process writes to the same space; what it yields, if anything,
+is called before each request and raises when the right was lost."""
 
 
 class SparqlGraph:
@@ -63,8 +64,10 @@ class SparqlGraph:
     async def _write(self, updates: Sequence[str]) -> None:
         if not updates:
             return
-        async with self._lock, self._exclusive():
+        async with self._lock, self._exclusive() as confirm:
             for update in updates:
+                if confirm is not None:
+                    await confirm()
                 await self._client.update(update)
 
     async def revision(self) -> int | None:

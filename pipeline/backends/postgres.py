@@ -26,8 +26,9 @@ BEGIN_WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
 
 @lru_cache(maxsize=512)
 def _placeholders(sql: str) -> str:
-    """Turn `?` into `%s`. No statement of ours holds a question mark in a literal."""
-    return sql.replace("%", "%%").replace("?", "%s")
+    """Turn `?` into `$1`, `$2`. No statement of ours holds a question mark in a literal."""
+    first, *others = sql.split("?")
+    return first + "".join(f"${number}{part}" for number, part in enumerate(others, start=1))
 
 
 class _PostgresTransaction:
