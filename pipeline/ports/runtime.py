@@ -7,13 +7,15 @@ from typing import Any, Protocol
 import msgspec
 
 from pipeline.mapping import Mappings
-from pipeline.ports.chunk_index import ChunkIndex
-from pipeline.ports.graph import Graph
+from pipeline.ports.generations import Indexes
 from pipeline.ports.models import Analyzer, Embedder
+from pipeline.ports.replays import Replays
 from pipeline.ports.signals import ChangeHistogram, Health, Signals
 from pipeline.ports.state import State
 from schemas.change_event import RawEvent
 from schemas.outcome import OutcomeName, TokenPart
+
+__all__ = ["Indexes", "Runtime", "Submission", "Watermarks", "progress_of"]
 
 
 class Submission(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,14 +64,6 @@ def progress_of(marks: Watermarks) -> dict[str, dict[str, Any]]:
     }
 
 
-class Indexes(msgspec.Struct, frozen=True):
-    """One generation's indexes, pinned: they are not removed while in use."""
-
-    generation: str
-    chunks: ChunkIndex
-    graph: Graph
-
-
 class Runtime(Protocol):
     """A running pipeline."""
 
@@ -77,6 +71,7 @@ class Runtime(Protocol):
     analyzer: Analyzer
     embedder: Embedder
     mappings: Mappings
+    replays: Replays
 
     def live(self) -> AbstractAsyncContextManager[Indexes]:
         """Pin the live generation for one request."""
