@@ -22,6 +22,8 @@ READ_S = 5.0
 PEEK_S = 1.0
 """Longest wait for the oldest messages; those that did not come count as having arrived at the last look."""
 PEEK_BYTES = 65_536
+TOPICS_S = 30.0
+"""Seconds after which the numbers of partitions are read again."""
 
 
 class Stage(msgspec.Struct, frozen=True):
@@ -56,6 +58,7 @@ class LagReader:
         self._admin: Any = None
         self._consumer: Any = None
         self._lock = asyncio.Lock()
+        self._numbers: tuple[float, dict[str, int]] | None = None
         self._peeked: dict[TopicPartition, tuple[int, str]] = {}
 
     async def read(self, stages: Sequence[Stage]) -> Lag:
@@ -134,14 +137,13 @@ class LagReader:
         )
 
     async def _partitions(self, topics: Iterable[str]) -> list[TopicPartition]:
-        """Return the partitions of those topics that exist (asking for others must not create them)."""
-        there = await self._consumer.topics()
-        return [
-            TopicPartition(topic, number)
-            for topic in topics
-            if topic in there
-            for number in self._consumer.partitions_for_topic(topic) or ()
-        ]
+        """Return the partitions of those topics that exist (asking for others by name could create them)."""
+        now = asyncio.get_running_loop().time()
+        if self._numbers is None or now > self._numbers[0] + TOPICS_S or not self._numbers[1].keys() >= {*topics}:
+            there = {found["topic"]: len(found["partitions"]) for found in await self._admin.describe_topics()}
+            self._numbers = (now, there)
+        numbers = self._numbers[1]
+        return [TopicPartition(topic, number) for topic in topics for number in range(numbers.get(topic, 0))]
 
     async def _members(self, group: str) -> int:
         [answer] = await self._admin.describe_consumer_groups([group])

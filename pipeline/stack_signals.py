@@ -13,7 +13,7 @@ from pipeline.recent import Recent
 from pipeline.stack_lag import Lag, LagReader, Stage
 from schemas.topics import Topics, analyze_group, apply_group, generation_topics, reconcile_group
 
-STALE_S = 5.0
+STALE_S = 1.0
 """How old a look at Kafka may be while the next one is under way. An old watermark is low, never wrong."""
 COUNT_PAGES, COUNT_PAGE = 10, 1_000
 STALLED_S = 60.0
@@ -27,13 +27,17 @@ class StackStages:
     def __init__(self, topics: Topics, prefix: str, partitions: int, sources: tuple[str, ...] = ()) -> None:
         self._topics, self._prefix, self._partitions, self._sources = topics, prefix, partitions, sources
 
+    def reconcile(self) -> Stage:
+        """Return the stage that all generations share."""
+        source = (self._topics.events.name, self._topics.events_bulk.name, *self._sources)
+        return Stage("reconcile", reconcile_group(self._prefix), source)
+
     def of(self, generation: str) -> list[Stage]:
         """Return them in the order of the journey."""
         topics, prefix = self._topics, self._prefix
         analyzed = generation_topics(prefix, generation, self._partitions)
-        source = (topics.events.name, topics.events_bulk.name, *self._sources)
         return [
-            Stage("reconcile", reconcile_group(prefix), source),
+            self.reconcile(),
             Stage("analyze", analyze_group(prefix, generation), (topics.records.name, topics.records_bulk.name)),
             Stage("apply", apply_group(prefix, generation), tuple(topic.name for topic in analyzed.all())),
         ]
@@ -54,13 +58,15 @@ class StackSignals:
         self._state, self._live, self._reader, self._stages, self._clock = state, live, reader, stages, clock
         self.times = ChangeTimes()
         self._lag = Recent(self.look, stale_s=STALE_S)
+        # Apart from the others: events are taken while the state store is down, and before there is a generation.
+        self._unread = Recent(lambda: reader.read([stages.reconcile()]), stale_s=STALE_S)
         self._pending = Recent(self._count_pending, stale_s=STALE_S)
         self._counts = Recent(self._count, stale_s=STALE_S)
         self._stores = StoreHealth({"postgres": state.generations, "kafka": reader.probe, **probes}, clock)
 
     async def close(self) -> None:
         """Stop reading."""
-        for recent in (self._lag, self._pending, self._counts):
+        for recent in (self._lag, self._unread, self._pending, self._counts):
             await recent.close()
         await self._reader.close()
 
@@ -70,7 +76,7 @@ class StackSignals:
 
     async def reconciling(self) -> int:
         """Return how many events wait to be reconciled."""
-        return (await self._lag.get()).of("reconcile")
+        return (await self._unread.get()).of("reconcile")
 
     async def watermarks(self) -> Watermarks:
         """Return how far each store is; while Kafka does not answer, how far it was when it last did."""

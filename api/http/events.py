@@ -17,6 +17,7 @@ from api.http.given import Given
 from api.http.metrics import Metrics
 from api.http.problems import Problem, problem, respond
 from api.options import ApiOptions
+from pipeline.errors import BackendUnavailable
 from pipeline.ports.runtime import Runtime, Submission
 from schemas.change_event import Lane
 from schemas.freshness import encode_token
@@ -46,6 +47,7 @@ class EventsResponse(msgspec.Struct, kw_only=True):
     results: list[EventResult]
     token: str
     """Covers all accepted events."""
+    warnings: list[str] = []
 
 
 @post(
@@ -73,15 +75,23 @@ async def post_events(
     submissions = await runtime.submit(body.events)
     accepted = [s.event for s in submissions if s.status == "accepted"]
     metrics.events(len(accepted), len(submissions) - len(accepted))
-    outcomes = await runtime.wait_outcomes(accepted, limit) if wait and accepted else _NOT_WAITED
-    answer = await asyncio.to_thread(_answer, submissions, outcomes)
+    outcomes, warnings = await _outcomes(runtime, accepted, limit) if wait and accepted else (_NOT_WAITED, [])
+    answer = await asyncio.to_thread(_answer, submissions, outcomes, warnings)
     if submissions and not accepted:
         return respond(_all_rejected(body, submissions, answer.results))
     done = bool(wait) and len(outcomes) == len(set(accepted))
     return Response(answer, status_code=200 if done else 202)
 
 
-def _answer(submissions: Sequence[Submission], outcomes: dict[str, OutcomeName]) -> EventsResponse:
+async def _outcomes(runtime: Runtime, events: Sequence[str], limit: float) -> tuple[dict[str, OutcomeName], list[str]]:
+    """Wait; what was accepted stays accepted, whatever becomes of the waiting."""
+    try:
+        return await runtime.wait_outcomes(events, limit), []
+    except BackendUnavailable as error:
+        return {}, [f"the events are accepted, and how they end cannot be told now: {error}"]
+
+
+def _answer(submissions: Sequence[Submission], outcomes: dict[str, OutcomeName], warnings: list[str]) -> EventsResponse:
     """Build the answer; ten thousand tokens take their time, so this runs off the event loop."""
     accepted = sum(submission.status == "accepted" for submission in submissions)
     return EventsResponse(
@@ -89,6 +99,7 @@ def _answer(submissions: Sequence[Submission], outcomes: dict[str, OutcomeName])
         rejected=len(submissions) - accepted,
         results=[_result(submission, outcomes) for submission in submissions],
         token=encode_token(part for submission in submissions for part in submission.parts),
+        warnings=warnings,
     )
 
 
@@ -114,6 +125,8 @@ def _result(submission: Submission, outcomes: dict[str, OutcomeName]) -> EventRe
 def _problem(submission: Submission) -> Problem:
     """Return the problem of one event; pointers are into that event."""
     status, code = (413, "too-large") if submission.too_large else (400, "invalid-event")
+    if submission.try_again:
+        status, code = 503, "backend-unavailable"
     return problem(
         status,
         code,
