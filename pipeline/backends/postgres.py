@@ -129,8 +129,8 @@ class PostgresDatabase:
 
 
 def _said(error: psycopg.Error) -> str:
-    """Return the server's sentence, without the statement that it quotes."""
-    return error.diag.message_primary or str(error).strip()
+    """Return the server's sentence on one line, without the statement that it quotes."""
+    return " ".join((error.diag.message_primary or str(error)).split())
 
 
 async def _roll_back(connection: Connection) -> None:
