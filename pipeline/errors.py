@@ -45,6 +45,14 @@ class InvalidQuery(ShinsenError):
         self.reason, self.pointer = reason, pointer
 
 
+class NotFound(ShinsenError):
+    """What is named is not there: HTTP 404; the text says what is."""
+
+
+class NotPossible(ShinsenError):
+    """What is asked for cannot be done as things stand: HTTP 409; the text says why, and what to do."""
+
+
 class QueryTimeout(ShinsenError):
     """A query that a person or a model wrote ran past its limit and was killed."""
 

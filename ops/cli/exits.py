@@ -14,7 +14,15 @@ from rich.markup import escape
 from ops.cli.logs import log_at
 from ops.connection import ApiProblem, NoDataFolder, Unreachable
 from pipeline.data_folder import DataFolderBusy
-from pipeline.errors import BackendUnavailable, Backpressure, InvalidConfiguration, NotFresh, ShinsenError
+from pipeline.errors import (
+    BackendUnavailable,
+    Backpressure,
+    InvalidConfiguration,
+    NotFound,
+    NotFresh,
+    NotPossible,
+    ShinsenError,
+)
 
 Result = TypeVar("Result")
 ERRORS = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -58,6 +66,8 @@ _BY_ERROR: tuple[tuple[type[ShinsenError], Exit], ...] = (
     (Backpressure, Exit.UNAVAILABLE),
     (InvalidConfiguration, Exit.USAGE),
     (NotFresh, Exit.NOT_FRESH),
+    (NotFound, Exit.NOT_FOUND),
+    (NotPossible, Exit.REFUSED),
 )
 
 
