@@ -4,7 +4,8 @@ from typing import Any, Literal
 
 import msgspec
 
-Op = Literal["upsert", "delete", "truncate"]
+Op = Literal["upsert", "delete", "truncate", "mark"]
+"""`mark` changes nothing: it says how far its source has come (a heartbeat)."""
 Lane = Literal["live", "bulk"]
 Envelope = Literal["native", "debezium", "cloudevents"]
 
@@ -26,7 +27,7 @@ class ChangeEvent(msgspec.Struct, frozen=True, kw_only=True):
     source: str
     collection: str
     key: str
-    """The record's key inside its collection; empty for `truncate`."""
+    """The record's key inside its collection; empty for `truncate` and `mark`."""
     op: Op
     position: str
     """`Position.sort_key` of this version."""

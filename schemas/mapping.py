@@ -16,6 +16,7 @@ from typing import Any, Literal
 import msgspec
 
 ColumnType = Literal["keyword", "text", "integer", "decimal", "boolean", "date", "datetime"]
+EpochUnit = Literal["s", "ms", "us", "ns"]
 
 
 class PositionRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -38,6 +39,12 @@ class ColumnRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     epoch: Literal["wall", "utc"] = "wall"
     """How a number in a `datetime` column is read (seconds, milli-, micro- or nanoseconds, by size): `wall`
     as Debezium encodes a timestamp without time zone, so as Asia/Tokyo; `utc` as a point in time."""
+    unit: EpochUnit | None = None
+    """What such a number counts. Without it the size decides, which reads microseconds of before 1978 as
+    milliseconds: name it where old times occur (PostgreSQL's `timestamp` and `timestamp(6)`: `us`, `timestamp(3)`: `ms`)."""
+    zoneless: bool = False
+    """A `Z` at the end of a text means nothing, since the source's column has no time zone: Asia/Tokyo. Debezium
+    writes it with `time.precision.mode=isostring`."""
 
 
 class AccessSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,8 +1,9 @@
 """Debezium's envelope, bare or as {schema, payload}: ops c, u, d, r, t.
 
 https://debezium.io/documentation/reference/stable/connectors/postgresql.html#postgresql-events
-Answered with no event: the tombstone after a delete, transaction markers, heartbeats, schema changes,
-logical decoding messages (op m). A changed primary key is a delete of the old key and an upsert of the
+Answered with no event: the tombstone after a delete, transaction markers, heartbeats without position,
+schema changes, logical decoding messages (op m). A change of the tables that the connector itself writes
+(`OWN_TABLES`) is a mark: no document, but it says how far the source has come. A changed primary key is a delete of the old key and an upsert of the
 new one, at one position.
 """
 
@@ -24,6 +25,8 @@ from schemas.mapping import Mapping
 _FLATTENED = frozenset({"__op", "__deleted", "__table", "__source_ts_ms", "__lsn", "__source_lsn"})
 _SAME_SCHEMA = ("public", "dbo")
 _IGNORED_OPS = ("m",)
+OWN_TABLES = frozenset({"shinsen_heartbeat", "shinsen_signal"})
+"""Of every schema: for `heartbeat.action.query` and `signal.data.collection`."""
 
 
 class _Change(msgspec.Struct, frozen=True):
@@ -73,6 +76,8 @@ def decode_debezium(
         time_pointer="/source/ts_ms",
         snapshot=payload["op"] == "r" or str(change.source.get("snapshot", "false")).lower() not in ("false", "none"),
     )
+    if change.source.get("table") in OWN_TABLES:
+        return [told.event("mark", "", {})]
     match payload["op"]:
         case "c" | "u" | "r":
             return _upsert(change, told)

@@ -3,6 +3,7 @@
 A position only has to order the versions of one key, whose changes are serialized by its row lock.
 """
 
+import json
 import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -19,7 +20,7 @@ _SQLSERVER = re.compile(r"([0-9a-fA-F]{8}):([0-9a-fA-F]{8}):([0-9a-fA-F]{4})")
 def source_order(source: dict[str, Any]) -> Order | None:
     """Return the source's own position; None for a connector without one (its times order then).
 
-    PostgreSQL: `lsn`. MySQL and MariaDB: binlog file number and `pos`. SQL Server: `change_lsn`, for
+    PostgreSQL: `lsn` and `sequence`, see `_postgres`. MySQL and MariaDB: binlog file number and `pos`. SQL Server: `change_lsn`, for
     snapshots `commit_lsn`. Oracle: `scn`, then `ssn` among changes of one SCN. Raises `bad_position`.
     """
     reader = _READERS.get(str(source.get("connector")))
@@ -44,10 +45,33 @@ def _time_text(micros: int, pointer: str) -> str:
 
 
 def _postgres(source: dict[str, Any]) -> Order | None:
-    if source.get("lsn") is None:
+    """Order by what was committed before, then by the change's own LSN.
+
+    An LSN alone does not order a change and a snapshot read of its row: a transaction writes its change at
+    100, a snapshot reads the old row at 200, the transaction commits at 300. `sequence` also holds the end
+    of the transaction that was sent before this one, and transactions are sent in the order of their
+    commits: what came before is never smaller there, and the change at 100 says 201 or more. Reads of an
+    incremental snapshot have no `lsn` at all, but where their window was closed.
+    """
+    before, seen = _sequence(source)
+    own = source.get("lsn") if source.get("lsn") is not None else seen
+    if own is None:
         return None
-    lsn = checked_ordinal(_integer(source["lsn"]), source["lsn"], f"{_POINTER}/lsn")
-    return Order(lsn, f"{lsn >> 32:X}/{lsn & 0xFFFFFFFF:X}", True)
+    lsn = checked_ordinal(_integer(own), own, f"{_POINTER}/lsn")
+    written = f"{lsn >> 32:X}/{lsn & 0xFFFFFFFF:X}"
+    sent = _integer(before)
+    if sent is None or sent <= lsn:
+        return Order(lsn, written, True)
+    return Order(checked_ordinal(sent, before, f"{_POINTER}/sequence"), written, True, within=lsn)
+
+
+def _sequence(source: dict[str, Any]) -> tuple[Any, Any]:
+    """Read `["<end of the transaction before>", "<LSN>"]`; either may be null."""
+    try:
+        pair = json.loads(source.get("sequence") or "null")
+    except (TypeError, ValueError, RecursionError):
+        return None, None
+    return (pair[0], pair[1]) if isinstance(pair, list) and len(pair) == 2 else (None, None)
 
 
 def _mysql(source: dict[str, Any]) -> Order | None:

@@ -2,7 +2,8 @@
 
 Types: https://debezium.io/documentation/reference/stable/connectors/postgresql.html#postgresql-data-types
 (the other connectors use the same names). Times without zone become naive ISO text, which the map step
-reads as Asia/Tokyo; decimals become exact text.
+reads as Asia/Tokyo; decimals become exact text; PostgreSQL's `infinity` becomes null. Dates and times
+beyond the years 1 to 9999 stay the number that they are: a mapping that reads them refuses the record.
 """
 
 import base64
@@ -11,7 +12,7 @@ from datetime import date, datetime, timedelta
 from typing import Any
 
 from pipeline.errors import InvalidEvent
-from pipeline.mapping.values import decimal_text, unscaled_decimal
+from pipeline.mapping.values import decimal_text, is_endless, unscaled_decimal
 
 MARKER = "__debezium_unavailable_value"
 _BYTES = MARKER.encode()
@@ -52,14 +53,19 @@ def decode_columns(row: dict[str, Any], schemas: dict[str, Schema], pointer: str
 def _decoded(raw: Any, schema: Schema | None, pointer: str) -> Any:
     if raw is None or schema is None or is_unavailable(raw):
         return raw
-    reader = _BY_NAME.get(str(schema.get("name")))
+    name = str(schema.get("name"))
+    if name.startswith(_TIMES) and is_endless(raw):
+        return None
+    reader = _BY_NAME.get(name)
     try:
         if reader:
             return reader(raw, schema)
         items = schema.get("items")
         if isinstance(raw, list) and isinstance(items, dict):
             return [_decoded(item, items, pointer) for item in raw]
-    except (ValueError, TypeError, KeyError, OverflowError) as error:
+    except OverflowError:
+        return raw
+    except (ValueError, TypeError, KeyError) as error:
         kind = schema.get("name")
         raise InvalidEvent(
             "wrong_type", f"{str(raw)[:60]!r} cannot be read as {kind}: {error}", pointer=pointer
@@ -90,9 +96,17 @@ def _timestamp(per_second: int) -> Callable[[Any, Schema], str]:
 
 def _time(per_second: int) -> Callable[[Any, Schema], str]:
     def read(raw: Any, schema: Schema) -> str:
-        return (_EPOCH + _since(raw, per_second)).time().isoformat(timespec="microseconds")
+        since = _since(raw, per_second)
+        if since == timedelta(days=1):
+            return "24:00:00.000000"
+        return (_EPOCH + since).time().isoformat(timespec="microseconds")
 
     return read
+
+
+def _zoneless(raw: Any, schema: Schema) -> Any:
+    """Take off the `Z` of an ISO text: the column has no time zone, whatever the connector writes."""
+    return raw.removesuffix("Z") if isinstance(raw, str) else raw
 
 
 def _since(raw: Any, per_second: int) -> timedelta:
@@ -107,6 +121,7 @@ def _whole(raw: Any) -> int:
 
 
 _CONNECT, _TIME = "org.apache.kafka.connect.data.", "io.debezium.time."
+_TIMES = (_TIME, f"{_CONNECT}Date", f"{_CONNECT}Time")
 _BY_NAME: dict[str, Callable[[Any, Schema], Any]] = {
     f"{_CONNECT}Decimal": _decimal,
     "io.debezium.data.VariableScaleDecimal": _variable_decimal,
@@ -120,5 +135,8 @@ _BY_NAME: dict[str, Callable[[Any, Schema], Any]] = {
     f"{_TIME}Time": _time(10**3),
     f"{_TIME}MicroTime": _time(10**6),
     f"{_TIME}NanoTime": _time(10**9),
+    f"{_TIME}IsoDate": _zoneless,
+    f"{_TIME}IsoTime": _zoneless,
+    f"{_TIME}IsoTimestamp": _zoneless,
 }
-"""Zoned and ISO types are texts already."""
+"""Zoned types are texts already, in UTC."""

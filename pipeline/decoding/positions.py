@@ -24,6 +24,8 @@ class Order(msgspec.Struct, frozen=True):
     ordinal: int
     version: str
     positioned: bool
+    within: int | None = None
+    """Place among changes of one ordinal."""
 
 
 def order_of(mapping: Mapping, position: Any, occurred_at: str | None, columns: dict[str, Any], pointer: str) -> Order:
@@ -110,6 +112,7 @@ def sort_key(
     order: Order, op: Op, columns: dict[str, Any], unavailable: tuple[str, ...], *, snapshot: bool, epoch: int
 ) -> str:
     """Return the sort key; its last part is the hash of the content, so that equal claims end alike everywhere."""
-    rank = SNAPSHOT if snapshot else UPSERT if op == "upsert" else DELETE
+    rank = SNAPSHOT if snapshot else DELETE if op in ("delete", "truncate") else UPSERT
     content = msgspec.json.encode([op, columns, unavailable], order="deterministic")
-    return Position(epoch, order.ordinal, rank, hashlib.sha256(content).hexdigest()[:16]).sort_key()
+    tie = hashlib.sha256(content).hexdigest()[:16]
+    return Position(epoch, order.ordinal, rank, tie, order.within).sort_key()

@@ -1,7 +1,8 @@
 """Values: raw columns (JSON) to typed values, and typed values to text, fields and literals.
 
 Encodings are those of Debezium without a schema: days and epoch numbers, base64 two's complement
-decimals, `{scale, value}` (io.debezium.data.VariableScaleDecimal). All functions raise ValueError with
+decimals, `{scale, value}` (io.debezium.data.VariableScaleDecimal), ISO dates with a `Z` that means
+nothing. PostgreSQL's `infinity` is no date: the column is empty. All functions raise ValueError with
 a sentence for people when a value cannot be read as its type.
 """
 
@@ -13,7 +14,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from pipeline.text.calendar import TOKYO, parse_date, parse_time, tokyo_text, utc_text
-from schemas.mapping import ColumnRule, ColumnType
+from schemas.mapping import ColumnRule, ColumnType, EpochUnit
 
 Value = str | int | Decimal | bool | date | datetime | list[str]
 KEYWORD = ColumnRule("keyword")
@@ -26,6 +27,21 @@ _FALSE = frozenset({"false", "f", "no", "n", "off", "0", "いいえ", "無"})
 _MAX_DIGITS = 100
 
 
+# What Debezium 3.6 makes of `infinity` and `-infinity`: days (of a snapshot, of a change), milliseconds,
+# microseconds, ISO text. Seen for every time.precision.mode; none of them is a date that PostgreSQL can hold.
+_ENDLESS = frozenset(
+    [-622191234, -2147472692, -625821272, -2147472691]
+    + [9223372036825200, 9223372036825200000, -9223372036832400, -9223372036832400000]
+    + ["infinity", "-infinity", "+294247-01-10T04:00:25.2Z", "-290308-12-21T19:59:27.6Z"]
+    + ["+292278994-08-16Z", "-5877611-06-21Z", "+292269055-12-02Z", "-5877611-06-22Z"]
+)
+
+
+def is_endless(raw: Any) -> bool:
+    """Say whether a raw date or time is PostgreSQL's `infinity` or `-infinity`, as Debezium writes them."""
+    return isinstance(raw, int | str) and raw in _ENDLESS
+
+
 def is_empty(raw: Any) -> bool:
     """Say whether a raw column is null, blank text or an empty list."""
     return raw is None or raw == [] or (isinstance(raw, str) and not raw.strip())
@@ -33,12 +49,12 @@ def is_empty(raw: Any) -> bool:
 
 def read_value(raw: Any, rule: ColumnRule) -> Value | None:
     """Read a raw column as its type; None when it is empty."""
-    return None if is_empty(raw) else _READERS[rule.type](raw, rule)
+    return None if _is_nothing(raw, rule) else _READERS[rule.type](raw, rule)
 
 
 def shown(raw: Any, rule: ColumnRule) -> str:
     """Return a raw column as text for people: dates and texts as written, the rest decoded; "" when empty."""
-    if is_empty(raw):
+    if _is_nothing(raw, rule):
         return ""
     if isinstance(raw, str) and rule.type not in ("decimal", "datetime"):
         return clean_text(raw)
@@ -46,6 +62,10 @@ def shown(raw: Any, rule: ColumnRule) -> str:
     if isinstance(value, datetime):
         return tokyo_text(value)
     return "、".join(value) if isinstance(value, list) else str(plain(value))
+
+
+def _is_nothing(raw: Any, rule: ColumnRule) -> bool:
+    return is_empty(raw) or (rule.type in ("date", "datetime") and is_endless(raw))
 
 
 def plain(value: Value) -> str | int | bool | list[str]:
@@ -176,7 +196,8 @@ def _boolean(raw: Any, rule: ColumnRule) -> bool:
 def _date(raw: Any, rule: ColumnRule) -> date:
     """Days since 1970-01-01; eight digits are YYYYMMDD; larger numbers are times."""
     if isinstance(raw, str):
-        moment = None if (day := parse_date(raw)) else parse_time(raw)
+        # `2025-07-08Z`: the connector's time.precision.mode=isostring.
+        moment = None if (day := parse_date(raw.removesuffix("Z"))) else parse_time(raw)
         if day := day or (moment and moment.astimezone(TOKYO).date()):
             return day
     elif isinstance(raw, int) and not isinstance(raw, bool):
@@ -192,25 +213,27 @@ def _date(raw: Any, rule: ColumnRule) -> date:
 
 def _datetime(raw: Any, rule: ColumnRule) -> datetime:
     if isinstance(raw, str):
-        if moment := parse_time(raw):
+        if moment := parse_time(raw.removesuffix("Z") if rule.zoneless else raw):
             return moment
     elif isinstance(raw, int | float) and not isinstance(raw, bool):
         zone = UTC if rule.epoch == "utc" else TOKYO
         try:
-            return (datetime(1970, 1, 1, tzinfo=zone) + _since_epoch(raw)).astimezone(UTC)
+            return (datetime(1970, 1, 1, tzinfo=zone) + _since_epoch(raw, rule.unit)).astimezone(UTC)
         except (OverflowError, ValueError):
             pass
     raise ValueError(f"{_short(raw)} is no time (RFC 3339, 2025年7月8日 9時30分, 令和7年7月8日 9:30, epoch number)")
 
 
-def _since_epoch(number: int | float) -> timedelta:
-    """Below 10^11 seconds, below 10^14 milliseconds, below 10^17 microseconds, else nanoseconds."""
-    for limit, per_second in ((10**11, 1), (10**14, 10**3), (10**17, 10**6)):
-        if abs(number) < limit:
-            return timedelta(microseconds=int(number * (10**6 // per_second)))
-    return timedelta(microseconds=int(number // 1000))
+def _since_epoch(number: int | float, unit: EpochUnit | None) -> timedelta:
+    """By the unit; without one, the smallest of seconds, milli-, micro- and nanoseconds that is before the year 10,000."""
+    guessed = next((name for limit, name in _SIZES if abs(number) < limit), "ns")
+    micros = _MICROSECONDS.get(unit or guessed)
+    return timedelta(microseconds=int(number * micros) if micros else int(number // 1000))
 
 
+# Up to the year 10,000, so that 9999-12-31, which many write for "no end", is read right in every unit.
+_SIZES = ((26 * 10**10, "s"), (26 * 10**13, "ms"), (26 * 10**16, "us"))
+_MICROSECONDS = {"s": 10**6, "ms": 10**3, "us": 1}
 _READERS: dict[ColumnType, Any] = {
     "keyword": _keyword,
     "text": _keyword,

@@ -220,3 +220,36 @@ def test_a_flattened_message_says_which_transform_to_take_off() -> None:
     error = refusal({"id": 1, "__op": "u", "__lsn": 5})
     assert error.code == "unknown_envelope"
     assert "ExtractNewRecordState" in error.reason
+
+
+def sent_after(before: int | None, lsn: int | None, **more: Any) -> dict[str, Any]:
+    return {"lsn": lsn, "sequence": json.dumps([before and str(before), lsn and str(lsn)]), **more}
+
+
+def test_a_change_that_was_committed_after_a_snapshot_read_its_row_wins() -> None:
+    """Written at 100, read (the old row) in a window that closed at 200, committed at 300: the change is the newer."""
+    incremental = {"lsn": None, "sequence": '["190", "200"]', "snapshot": "incremental"}
+    read_ = one(debezium("r", source=incremental), key=KEY)
+    change = one(debezium("u", source=sent_after(210, 100)), key=KEY)
+    seen = one(debezium("u", source=sent_after(180, 185)), key=KEY)
+    assert seen.position < read_.position < change.position
+    assert change.version == "0/64"
+
+
+def test_changes_of_one_late_transaction_stay_in_their_order() -> None:
+    ops = [("d", 100), ("c", 101), ("u", 300)]
+    positions = [one(debezium(op, source=sent_after(210, lsn)), key=KEY).position for op, lsn in ops]
+    assert positions == sorted(positions)
+    assert len(set(positions)) == len(positions)
+
+
+@pytest.mark.parametrize("sequence", ["[null,null]", "no json", "{}", "[1]", 7, '["x","y"]'])
+def test_a_sequence_that_says_nothing(sequence: Any) -> None:
+    plain = one(debezium(), key=KEY)
+    assert one(debezium(source={"sequence": sequence}), key=KEY).position == plain.position
+
+
+@pytest.mark.parametrize("table", ["shinsen_heartbeat", "shinsen_signal"])
+def test_the_connectors_own_tables_are_marks_and_no_documents(table: str) -> None:
+    event = one(debezium("u", source={"table": table, "lsn": 7, "schema": "ops"}), key=KEY)
+    assert (event.op, event.key, event.version, event.columns) == ("mark", "", "0/7", {})
