@@ -1,19 +1,25 @@
 """status, replay, digest: what an operator looks at and does."""
 
 import asyncio
+import contextlib
+import datetime
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.live import Live
 from rich.markup import escape
 
-from ops.cli.exits import Exit, run_command
+from ops.cli.exits import ERRORS, Exit, run_command
 from ops.cli.options import Data, Json, Url, check_place, positive
 from ops.cli.show import OUT, print_json, print_table
-from ops.connection import connect
+from ops.cli.watching import Look, line_of, view_of
+from ops.connection import ApiProblem, Connection, Unreachable, connect
 
-Watch = Annotated[bool, typer.Option("--watch", help="Print again and again until Ctrl-C.")]
+Watch = Annotated[
+    bool, typer.Option("--watch", help="Until Ctrl-C: a live view on a terminal, elsewhere a line an interval.")
+]
 Every = Annotated[float, typer.Option("--every", help="Seconds between two prints of --watch.")]
 
 
@@ -30,15 +36,39 @@ def status(
 
     async def work() -> dict[str, Any]:
         async with connect(url=url, data=data) as connection:
+            if watch and not as_json:
+                await _watch(connection, every)
             while True:
                 found: dict[str, Any] = await connection.get("/v1/status")
-                _show_status(found, connection.where, watch=watch, as_json=as_json)
+                _show_status(found, connection.where, as_json=as_json)
                 if not watch:
                     return found
                 await asyncio.sleep(every)
 
     if run_command(work()).get("paused"):
         raise typer.Exit(Exit.UNAVAILABLE)
+
+
+async def _watch(connection: Connection, every: float) -> None:
+    """Look again and again; a server that goes away is waited for, since whoever watches wants to see it return."""
+    before = look = await _look(connection)
+    with contextlib.ExitStack() as stack:
+        live = stack.enter_context(Live(console=OUT, auto_refresh=False)) if OUT.is_terminal else None
+        while True:
+            if live is not None:
+                live.update(view_of(connection.where, before if before is not look else None, look), refresh=True)
+            else:
+                print(line_of(before if before is not look else None, look), flush=True)
+            await asyncio.sleep(every)
+            try:
+                before, look = look, await _look(connection)
+            except (Unreachable, ApiProblem) as error:
+                ERRORS.print(f"[yellow]{escape(str(error))}[/]")
+
+
+async def _look(connection: Connection) -> Look:
+    status, freshness = await connection.get("/v1/status"), await connection.get("/v1/freshness")
+    return Look(datetime.datetime.now(datetime.UTC), status, freshness)
 
 
 def replay(url: Url = None, data: Data = None, as_json: Json = False) -> None:
@@ -71,12 +101,10 @@ def _operate(method: str, path: str, url: str | None, data: Path | None) -> dict
     return run_command(work())
 
 
-def _show_status(found: Mapping[str, Any], where: str, *, watch: bool, as_json: bool) -> None:
+def _show_status(found: Mapping[str, Any], where: str, *, as_json: bool) -> None:
     if as_json:
         print_json(found)
         return
-    if watch:
-        OUT.clear()
     print_table(("", where), _status_rows(found))
     for reason in found.get("paused", []):
         OUT.print(f"[bold yellow]paused:[/] {escape(reason)}")
