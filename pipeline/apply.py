@@ -1,49 +1,48 @@
 """Apply: stage, commit, collect. The manifest's compare-and-set is the moment at which a version becomes visible."""
 
 import asyncio
-import hashlib
 from collections.abc import Sequence
 
 import msgspec
 
+from pipeline.clock import Clock, earlier
+from pipeline.link import Linked, access_rules, holds_changed_name, indexed_chunks, link, outcomes
 from pipeline.ports.chunk_index import ChunkIndex
 from pipeline.ports.graph import Graph
+from pipeline.ports.publishing import Committed, DeclaredName, Finish, NameChange
 from pipeline.ports.state import State
 from pipeline.prepare import Prepared
 from pipeline.steps.facts import NameIndex, TextFacts, declared_names
-from pipeline.steps.iris import bind_facts
 from pipeline.text.terms import bigrams
-from schemas.access import AccessRule
-from schemas.change_event import split_document_key
-from schemas.document import ChunkRef, IndexedChunk, Manifest
-from schemas.knowledge import Fact, FactDraft
-from schemas.outcome import Outcome
+from schemas.document import Manifest
 
 RELINK_LIMIT = 1_000_000
 """Documents looked at for one changed name; a name in more documents than this is no name."""
-
+LEASE_S = 60.0
+"""Age from which on the mark of a writer is taken for left behind: its document is published again by somebody."""
+_RENEW_S = LEASE_S / 4
+"""Age from which on a writer renews its marks before it writes to an index."""
 _CRASH_LEAD = 1
 """An index may be this far ahead of the state store after a crash between collecting and noting it."""
 
 
-class Linked(msgspec.Struct):
-    """A prepared document with its facts and the manifest that will make it visible."""
-
-    prepared: Prepared
-    manifest: Manifest
-    drafts: list[FactDraft] = []
-    facts: list[Fact] = []
-
-
 class Published(msgspec.Struct, frozen=True):
-    """What a batch did: which committed, and whose links must be looked at again."""
+    """What a batch did."""
 
     committed: list[bool]
     relinks: list[str]
+    """Documents that hold a name whose meaning this batch changed: marked, and to be linked again."""
+    again: list[str] = []
+    """Documents of the batch on which this writer and another got in each other's way: whoever called publishes what
+    their records say now. Until then they keep this writer's mark."""
 
 
 class Applier:
-    """The one writer of one generation. Batches run one after the other; running one again changes nothing."""
+    """Publishes documents of one generation, one batch after the other; running one again changes nothing.
+
+    Several appliers, in several processes, may publish the same documents at once: what stands in the end
+    is the newest version, whole, linked with all names. See ops/decisions/stack-stages.md.
+    """
 
     def __init__(
         self,
@@ -55,14 +54,19 @@ class Applier:
         *,
         vector_model: str,
         announces: bool,
+        writer: str,
+        clock: Clock,
     ) -> None:
+        """`writer` names this applier in its marks: another name for each that runs at the same time."""
         self.generation, self.announces = generation, announces
         self._state, self._chunks, self._graph, self._text_facts = state, chunks, graph, text_facts
-        self._vector_model = vector_model
+        self._vector_model, self._writer, self._clock = vector_model, writer, clock
         self._lock = asyncio.Lock()
         self._names: NameIndex | None = None
+        self._known = 0
         self._classes: set[str] = set()
         self._revision = 0
+        self._marked_at = 0.0
 
     async def open(self) -> int:
         """Find out how far the indexes got and put the rest back to work; return how many documents that is.
@@ -71,6 +75,7 @@ class Applier:
         behind the state store: everything collected later than the smaller revision is done again. When
         an older state store was put back, the indexes are ahead, and hold documents that it never knew.
         """
+        await self.look_up(await self._state.unlooked(self.generation))
         standing = await self._state.revision(self.generation)
         kept = [r for r in (await self._chunks.revision(), await self._graph.revision()) if r is not None]
         self._revision = max([standing, *kept])
@@ -91,137 +96,100 @@ class Applier:
 
     async def publish(self, batch: Sequence[Prepared]) -> Published:
         """Make a batch visible. `committed[i]` is False when a newer version of that document stands."""
+        if not batch:
+            return Published([], [])
         async with self._lock:
+            documents = [prepared.record.document for prepared in batch]
+            newest = _newest(batch, await self._begin(documents))
             names = await self._name_index()
-            newest = await self._newest(batch)
             linked = await asyncio.to_thread(self._link, list(newest.values()), names)
             await self._stage(linked)
-            committed = await self._state.commit(self.generation, [link.manifest for link in linked])
-            won = [link for link, ok in zip(linked, committed, strict=True) if ok]
-            lost = [link for link, ok in zip(linked, committed, strict=True) if not ok]
-            relinks = await self._declare(won)
+            committed = await self._commit(linked)
+            won = [one for one, ok in zip(linked, committed.won, strict=True) if ok]
+            relinks = await self.look_up(committed.declared)
             self._revision += 1
-            await self._collect(won, lost)
-            await self._finish(won, relinks)
-            ends = dict(zip(newest, committed, strict=True))
-            return Published([ends.get(n, False) for n in range(len(batch))], relinks)
+            await self._collect(won)
+            again = await self._finish(won, _taken_by_surprise(won, committed), set(documents))
+            ends = dict(zip(newest, committed.won, strict=True))
+            lost = [one.manifest.document for one, ok in zip(linked, committed.won, strict=True) if not ok]
+            return Published([ends.get(n, False) for n in range(len(batch))], relinks, [*lost, *again])
 
-    async def _newest(self, batch: Sequence[Prepared]) -> dict[int, Prepared]:
-        """Leave out what is behind the committed manifest, or behind another one of the batch.
+    # ---------------------------------------------------------------- before the commit
 
-        Staging it would write older attributes over chunks that both versions share.
-        """
-        standing = await self._state.manifests(self.generation, [p.record.document for p in batch])
-        chosen: dict[str, int] = {}
-        for n, prepared in enumerate(batch):
-            document, order = prepared.record.document, _order(prepared)
-            manifest = standing.get(document)
-            if manifest is not None and _is_behind(prepared, manifest):
-                continue
-            if document not in chosen or order >= _order(batch[chosen[document]]):
-                chosen[document] = n
-        return {n: batch[n] for n in sorted(chosen.values())}
+    async def _begin(self, documents: Sequence[str]) -> dict[str, Manifest]:
+        self._marked_at = asyncio.get_running_loop().time()
+        begun = await self._state.begin(self.generation, documents, self._writer, self._clock(), self._known)
+        self._learn(begun.changes)
+        return begun.standing
+
+    def _learn(self, changes: Sequence[NameChange]) -> None:
+        if self._names is None:
+            return
+        for change in changes:
+            self._names.replace(change.name, change.entities)
+            self._known = max(self._known, change.number)
 
     async def _name_index(self) -> NameIndex:
+        """Read all names once; afterwards only what changes."""
         if self._names is None:
+            changes = await self._state.name_changes(self.generation, 0)
             declared = await self._state.declared_names(self.generation)
             self._names = await asyncio.to_thread(NameIndex, declared)
+            # What changed between the two reads is in the second, and comes again as a change above this number.
+            self._known = max((change.number for change in changes), default=0)
         return self._names
 
     def _link(self, batch: Sequence[Prepared], names: NameIndex) -> list[Linked]:
-        return [self._link_one(prepared, names) for prepared in batch]
-
-    def _link_one(self, prepared: Prepared, names: NameIndex) -> Linked:
-        document, record = prepared.document, prepared.record
-        if document is None:
-            return Linked(prepared, _deleted(prepared))
-        drafts: list[FactDraft] = []
-        if prepared.stage == "full":
-            found = self._text_facts.find(document, prepared.chunks, prepared.analyses, names)
-            drafts = [*document.facts, *found]
-        version = _facts_version(record.position, drafts) if drafts else ""
-        manifest = Manifest(
-            document=record.document,
-            op="upsert",
-            position=record.position,
-            version=record.version,
-            stage=prepared.stage,
-            title=document.title,
-            type=document.type,
-            updated_at=document.updated_at,
-            access=document.access,
-            chunks=tuple(ChunkRef(c.id, c.start, c.end) for c in prepared.chunks),
-            facts_version=version,
-            fields=document.fields,
-            restricted_fields=document.restricted_fields,
-        )
-        return Linked(prepared, manifest, drafts, bind_facts(drafts, document, version, record.occurred_at))
+        return [link(prepared, self._text_facts, names) for prepared in batch]
 
     async def _stage(self, linked: Sequence[Linked]) -> None:
-        await self._remember_classes(linked)
-        pieces = [piece for link in linked for piece in self._indexed(link)]
+        rules = {name: rule for name, rule in access_rules(linked).items() if name not in self._classes}
+        if rules:
+            await self._state.remember_classes(list(rules.values()))
+            self._classes.update(rules)
+        documents = [one.manifest.document for one in linked]
+        pieces = [piece for one in linked for piece in indexed_chunks(one.prepared, self._vector_model)]
         if pieces:
+            await self._renew(documents)
             await self._chunks.stage(pieces)
-        for link in linked:
-            if link.facts:
-                await self._graph.stage(link.manifest.document, link.manifest.facts_version, link.facts)
+        for one in linked:
+            if one.facts:
+                await self._renew(documents)
+                await self._graph.stage(one.manifest.document, one.manifest.facts_version, one.facts)
 
-    async def _remember_classes(self, linked: Sequence[Linked]) -> None:
-        rules: dict[str, AccessRule] = {}
-        for link in linked:
-            document = link.prepared.document
-            if document is not None:
-                met = [document.access.met(d.access) for d in link.drafts if d.access is not None]
-                rules.update({rule.access_class(): rule for rule in (document.access, *met)})
-        new = {name: rule for name, rule in rules.items() if name not in self._classes}
-        if new:
-            await self._state.remember_classes(list(new.values()))
-            self._classes.update(new)
+    async def _renew(self, documents: Sequence[str]) -> None:
+        """Mark again after a long pause: by now the marks may have been taken for those of a dead writer."""
+        now = asyncio.get_running_loop().time()
+        if now - self._marked_at > _RENEW_S:
+            await self._state.renew(self.generation, documents, self._writer, self._clock())
+            self._marked_at = now
 
-    def _indexed(self, link: Linked) -> list[IndexedChunk]:
-        document = link.prepared.document
-        if document is None:
+    # ---------------------------------------------------------------- the commit, and after it
+
+    async def _commit(self, linked: Sequence[Linked]) -> Committed:
+        declared: dict[str, list[DeclaredName]] = {
+            one.manifest.document: declared_names(one.manifest.document, one.drafts)
+            for one in linked
+            if one.manifest.stage == "full"
+        }
+        manifests = [one.manifest for one in linked]
+        committed = await self._state.commit_declared(self.generation, manifests, declared, self._known)
+        self._learn(committed.changes)
+        return committed
+
+    async def look_up(self, changes: Sequence[NameChange]) -> list[str]:
+        """Mark the documents that may hold a changed name for relinking; return them.
+
+        Whoever stages such a document after this look-up sees the change at its own commit.
+        """
+        if not changes:
             return []
-        source, collection, _ = split_document_key(document.key)
-        vectors: Sequence[bytes | None] = link.prepared.vectors or [None] * len(link.prepared.chunks)
-        open_fields = {k: v for k, v in document.fields.items() if k not in document.restricted_fields}
-        parts = zip(link.prepared.chunks, link.prepared.analyses, link.prepared.title_terms, vectors, strict=True)
-        return [
-            IndexedChunk(
-                id=piece.id,
-                document=document.key,
-                text=piece.text,
-                title=document.title,
-                headings=piece.headings,
-                analysis=analysis,
-                title_terms=title_terms,
-                vector=vector,
-                vector_model=self._vector_model if vector is not None else "",
-                access_class=document.access.access_class(),
-                source=source,
-                collection=collection,
-                type=document.type,
-                updated_at=document.updated_at,
-                fields=open_fields,
-            )
-            for piece, analysis, title_terms, vector in parts
-        ]
-
-    async def _declare(self, won: Sequence[Linked]) -> list[str]:
-        """Replace declared names; documents that hold a name whose meaning changed must be linked again."""
-        full = [link for link in won if link.manifest.stage == "full"]
-        declared = {link.manifest.document: declared_names(link.manifest.document, link.drafts) for link in full}
-        changed = await self._state.changed_names(self.generation, declared) if declared else []
         holders: set[str] = set()
-        for name in changed:
-            holders.update(await self._holders(name))
-        # A document of this batch may hold a name that another of this batch has just declared.
+        for change in changes:
+            holders.update(await self._holders(change.name))
         relinks = sorted(holders)
-        # The marks first: after a crash between the two, the names are still seen to change.
         await self._state.mark_relinks(self.generation, relinks)
-        if declared:
-            self._names = None if changed else self._names
-            await self._state.replace_names(self.generation, declared)
+        await self._state.looked_up(self.generation, changes)
         return relinks
 
     async def _holders(self, name: str) -> list[str]:
@@ -232,28 +200,54 @@ class Applier:
         # Such as A・B: no index knows it, so everything is looked at.
         return [m.document async for m in self._state.scan_manifests(self.generation) if m.op == "upsert"]
 
-    async def _collect(self, won: Sequence[Linked], lost: Sequence[Linked]) -> None:
-        live = {link.manifest.document: link.manifest for link in won}
-        if lost:
-            documents = [link.manifest.document for link in lost]
-            live = await self._state.manifests(self.generation, documents) | live
-        if not live:
+    async def _collect(self, won: Sequence[Linked]) -> None:
+        if not won:
             return
-        chunks = {document: tuple(ref.id for ref in m.chunks) for document, m in live.items()}
+        chunks = {one.manifest.document: tuple(ref.id for ref in one.manifest.chunks) for one in won}
         await self._chunks.collect(chunks, self._revision)
-        versions = {d: m.facts_version for d, m in live.items() if m.stage == "full"}
+        versions = {one.manifest.document: one.manifest.facts_version for one in won if one.manifest.stage == "full"}
         if versions:
             await self._graph.collect(versions, self._revision)
 
-    async def _finish(self, won: Sequence[Linked], relinks: Sequence[str]) -> None:
-        if self.announces:
-            ended = [k for k in won if k.manifest.stage == "full" and not k.prepared.withdrawn]
-            await self._state.announce([o for link in ended for o in _outcomes(link)])
-            await self._state.outlived([(link.manifest.document, link.manifest.position) for link in ended])
-        done = [(link.manifest.document, link.manifest.position) for link in won]
-        await self._state.collected(self.generation, done, self._revision)
-        linked = {link.manifest.document for link in won if link.manifest.stage == "full"} - set(relinks)
-        await self._state.clear_relinks(self.generation, sorted(linked))
+    async def _finish(self, won: Sequence[Linked], surprised: set[str], documents: set[str]) -> list[str]:
+        """End what stands; return the documents to publish again.
+
+        They were linked before a name in them changed; or another writer has committed them since,
+        and we may have collected by a manifest that did not stand any more.
+        """
+        good = [one for one in won if one.manifest.document not in surprised]
+        done = [self._ended(one) for one in good]
+        staged = {one.manifest.document for one in won}
+        ok = await self._state.finish(
+            self.generation,
+            done,
+            self._revision,
+            writer=self._writer,
+            stale=earlier(self._clock(), LEASE_S),
+            left=sorted(documents - staged),
+        )
+        return sorted(surprised | {one.manifest.document for one, stands in zip(good, ok, strict=True) if not stands})
+
+    def _ended(self, one: Linked) -> Finish:
+        if not self.announces or one.manifest.stage != "full" or one.prepared.withdrawn:
+            return Finish(one.manifest)
+        return Finish(one.manifest, outcomes(one), mends=True)
+
+
+def _newest(batch: Sequence[Prepared], standing: dict[str, Manifest]) -> dict[int, Prepared]:
+    """Leave out what is behind the committed manifest, or behind another one of the batch.
+
+    Staging it would write older attributes over chunks that both versions share.
+    """
+    chosen: dict[str, int] = {}
+    for n, prepared in enumerate(batch):
+        document, order = prepared.record.document, _order(prepared)
+        manifest = standing.get(document)
+        if manifest is not None and _is_behind(prepared, manifest):
+            continue
+        if document not in chosen or order >= _order(batch[chosen[document]]):
+            chosen[document] = n
+    return {n: batch[n] for n in sorted(chosen.values())}
 
 
 def _order(prepared: Prepared) -> tuple[str, bool]:
@@ -266,31 +260,8 @@ def _is_behind(prepared: Prepared, standing: Manifest) -> bool:
     return prepared.record.position < standing.position or back_to_text
 
 
-def _deleted(prepared: Prepared) -> Manifest:
-    record = prepared.record
-    return Manifest(
-        document=record.document,
-        op="delete",
-        position=record.position,
-        version=record.version,
-        stage="full",
-        updated_at=record.occurred_at,
-    )
-
-
-def _facts_version(position: str, drafts: Sequence[FactDraft]) -> str:
-    """Return 16 hex digits that change with the position and with what the text was linked to."""
-    return hashlib.sha256(msgspec.json.encode([position, drafts])).hexdigest()[:16]
-
-
-def _outcomes(link: Linked) -> list[Outcome]:
-    origins, document = link.prepared.record.origins, link.manifest.document
-    return [
-        Outcome(
-            event=origin,
-            document=document,
-            position=link.manifest.position,
-            outcome="applied" if n == len(origins) else "superseded",
-        )
-        for n, origin in enumerate(origins, start=1)
-    ]
+def _taken_by_surprise(won: Sequence[Linked], committed: Committed) -> set[str]:
+    """Return documents that hold a name which another writer changed while they were linked."""
+    own = {change.number for change in committed.declared}
+    others = [change for change in committed.changes if change.number not in own]
+    return {one.manifest.document for one in won if holds_changed_name(one, others)}

@@ -15,3 +15,8 @@ def rfc3339(moment: datetime.datetime) -> str:
 def system_clock() -> str:
     """Return the system's time."""
     return rfc3339(datetime.datetime.now(datetime.UTC))
+
+
+def earlier(moment: str, seconds: float) -> str:
+    """Return the time so many seconds before another, both as `rfc3339` writes them."""
+    return rfc3339(datetime.datetime.fromisoformat(moment) - datetime.timedelta(seconds=seconds))

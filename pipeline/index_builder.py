@@ -262,7 +262,7 @@ class IndexBuilder:
             self.schedule.done(ready.item, then=then)
             if not ready.published.done():
                 ready.published.set_result(None)
-        for document in published.relinks:
+        for document in (*published.relinks, *published.again):
             self.schedule.add(document, "relink", now)
         self.wake()
         self.on_progress()

@@ -17,29 +17,14 @@ from pipeline.steps.vocabulary import Vocabulary
 from schemas.change_event import Lane, split_document_key
 from schemas.document import Analysis, Chunk, Document, Stage
 from schemas.knowledge import Mention
+from schemas.messages import Prepared
 from schemas.record import Record
+
+__all__ = ["Prepared", "Preparer", "Refused", "content_hash", "passage"]
 
 T = TypeVar("T")
 PLAIN = "点検を行った。"
 """What every model can take."""
-
-
-class Prepared(msgspec.Struct, kw_only=True):
-    """A record ready to be applied at its stage; `document` is None for a delete."""
-
-    record: Record
-    stage: Stage
-    document: Document | None = None
-    chunks: list[Chunk] = []
-    analyses: list[Analysis] = []
-    title_terms: list[tuple[str, ...]] = []
-    """Terms of title and headings, per chunk."""
-    vectors: list[bytes] = []
-    """One per chunk at stage full when there is an embedder, else empty."""
-    missing: bool = False
-    """True while model work is left to do."""
-    withdrawn: bool = False
-    """True when this version was refused: the older one must go, so that what stands depends on no history."""
 
 
 class Refused(msgspec.Struct, frozen=True):

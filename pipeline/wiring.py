@@ -93,7 +93,17 @@ def _opener(settings: Settings, state: State, preparer: Preparer, text_facts: Te
     def open_generation(name: str, live: bool) -> OpenGeneration:
         chunks = SqliteChunks(settings.data, name)
         graph = OxigraphGraph(settings.data, name)
-        applier = Applier(name, state, chunks, graph, text_facts, vector_model=vector_model, announces=live)
+        applier = Applier(
+            name,
+            state,
+            chunks,
+            graph,
+            text_facts,
+            vector_model=vector_model,
+            announces=live,
+            writer="embedded",
+            clock=system_clock,
+        )
         builder = IndexBuilder(
             state, preparer, applier, staged=live, workers=worker_count(settings), clock=system_clock
         )

@@ -1,4 +1,4 @@
-"""The Kafka topics and consumer groups: declared here, created by us before any worker starts, never by a mere mention."""
+"""Kafka topics and consumer groups: declared here, created by us before a worker starts, never by a mere mention."""
 
 from typing import Literal
 

@@ -64,7 +64,8 @@ class _Job:
 class Database:
     """One SQLite file: WAL, synchronous=FULL, so that what `write` returned survives a power loss.
 
-    `schema` runs once, on a new file, in one transaction with `version` as its user_version.
+    `schema` runs once, on a new file, in one transaction with `version` as its user_version; `additions`
+    at each opening (IF NOT EXISTS), for files that were made before there were these.
     `setup` runs on every connection (extensions, tokenizers, functions). Opening blocks for a few
     milliseconds; everything after it happens in this object's threads. Raises BackendUnavailable
     when the file cannot be used, InvalidConfiguration when another version of Shinsen made it.
@@ -76,6 +77,7 @@ class Database:
         schema: str,
         *,
         version: int = 1,
+        additions: str = "",
         readers: int = 2,
         setup: Setup | None = None,
         cache_mib: int = 16,
@@ -91,7 +93,7 @@ class Database:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._writer = self._connect()
-            self._create(schema, version)
+            self._create(schema, version, additions)
             for _ in range(readers):
                 reader = self._connect()
                 reader.pragma("query_only", True)
@@ -162,7 +164,7 @@ class Database:
             self._setup(connection)
         return connection
 
-    def _create(self, schema: str, version: int) -> None:
+    def _create(self, schema: str, version: int, additions: str) -> None:
         self._writer.execute("BEGIN IMMEDIATE")
         with self._ended_transaction():
             there = self._writer.pragma("user_version")
@@ -174,6 +176,7 @@ class Database:
                     f"{self.path}: made by another version (schema {there}, this one reads {version}); "
                     "move the data folder away and replay, or install the version that made it"
                 )
+            self._writer.execute(additions)
 
     @contextlib.contextmanager
     def _ended_transaction(self) -> Iterator[None]:

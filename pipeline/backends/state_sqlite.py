@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import apsw
 
 from pipeline.backends.sql_state.state import SqlState
-from pipeline.backends.sql_state.tables import VERSION, create_statements
+from pipeline.backends.sql_state.tables import VERSION, added_statements, create_statements
 from pipeline.backends.sql_state.transaction import Row, Transaction
 from pipeline.backends.sqlite import Database
 
@@ -48,8 +48,9 @@ class SqliteSqlDatabase:
 
 def open_state_database(folder: Path) -> Database:
     """Open (or create) `state.db` with the state store's tables and the log."""
-    tables = ";\n".join([*create_statements("TEXT", "BLOB", "INTEGER"), LOG])
-    return Database(folder / "state.db", tables, version=VERSION)
+    types = ("TEXT", "BLOB", "INTEGER")
+    tables = ";\n".join([*create_statements(*types), LOG])
+    return Database(folder / "state.db", tables, version=VERSION, additions=";\n".join(added_statements(*types)))
 
 
 def sqlite_state(database: Database) -> SqlState:

@@ -5,10 +5,14 @@ from typing import Protocol
 
 import msgspec
 
+from pipeline.ports.generations import Generation, GenerationRows
+from pipeline.ports.publishing import DeclaredName, Publishing
 from schemas.access import AccessRule
 from schemas.document import Manifest
 from schemas.outcome import DeadLetter, Outcome, OutcomeName
 from schemas.record import Record
+
+__all__ = ["Advance", "CollectionState", "DeclaredName", "Generation", "Pending", "State"]
 
 
 class Advance(msgspec.Struct, frozen=True):
@@ -46,29 +50,7 @@ class Pending(msgspec.Struct, frozen=True):
     """Stage of the committed manifest: ``, `text` or `full`."""
 
 
-class DeclaredName(msgspec.Struct, frozen=True, order=True):
-    """A normalized name that a record declares for an entity."""
-
-    name: str
-    """As `pipeline.text.normalize.name_key` gives it."""
-    family: str
-    key: str
-    """With the family: the entity."""
-    document: str = ""
-
-
-class Generation(msgspec.Struct, frozen=True, kw_only=True):
-    """One set of indexes built with one set of versions."""
-
-    name: str
-    state: str = "building"
-    """`building`, `live` or `retired`."""
-    created_at: str
-    versions: dict[str, str] = msgspec.field(default_factory=dict)
-    """What it was built with: mapping, analyzer, dictionary, embedder, ontology, patterns."""
-
-
-class State(Protocol):
+class State(Publishing, GenerationRows, Protocol):
     """Records, positions, manifests, names, outcomes, dead letters, offsets, generations.
 
     Each call is atomic and durable when it returns. Positions compare as plain byte strings.
@@ -104,7 +86,8 @@ class State(Protocol):
         """Return documents with key > `after`, in key order, that need work in this generation.
 
         They are those whose record is newer than the committed manifest, whose events are not announced,
-        whose manifest was not collected, whose stage is `text`, or that are marked for relinking.
+        whose manifest was not collected, whose stage is `text`, that are marked for relinking, or marked
+        as being published.
         """
 
     async def manifests(self, generation: str, documents: Sequence[str]) -> dict[str, Manifest]:
@@ -148,9 +131,6 @@ class State(Protocol):
 
         Returns the names (texts) whose set of entities changed, over all documents, ordered.
         """
-
-    async def changed_names(self, generation: str, declared: Mapping[str, Sequence[DeclaredName]]) -> list[str]:
-        """Return what `replace_names` would return, and change nothing."""
 
     async def declared_names(self, generation: str) -> list[DeclaredName]:
         """Return every distinct (name, entity) with one declaring document, ordered by name and entity."""
@@ -211,15 +191,3 @@ class State(Protocol):
 
     async def access_classes(self) -> dict[str, AccessRule]:
         """Return all known classes."""
-
-    async def generations(self) -> list[Generation]:
-        """Return all generations, oldest first; exactly one is `live` once one was promoted."""
-
-    async def create_generation(self, generation: Generation) -> None:
-        """Add a generation in state `building`; the same name again is no error."""
-
-    async def promote(self, name: str) -> None:
-        """Make `name` live and the one before it `retired`, in one step. KeyError when unknown."""
-
-    async def drop_generation(self, name: str) -> None:
-        """Forget a generation with its manifests, names and marks; missing is no error. ValueError when live."""

@@ -10,12 +10,12 @@ Of names that overlap, the one that starts first and then the longest is taken.
 """
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 
 import msgspec
 
-from pipeline.ports.state import DeclaredName
+from pipeline.ports.publishing import DeclaredName
 from pipeline.text.normalize import fold, name_form
 from schemas.knowledge import EntityRef
 
@@ -41,23 +41,44 @@ class NameMatch(msgspec.Struct, frozen=True):
 
 
 class NameIndex:
-    """All declared names of a generation. Immutable; the result depends on the set of names only."""
+    """All declared names of a generation; the result depends on the set of names only."""
 
-    def __init__(self, declared: Iterable[DeclaredName]) -> None:
+    def __init__(self, declared: Iterable[DeclaredName] = ()) -> None:
         """Build the index; names that are too short, too long, or of more than MAX_MEANINGS entities are left out."""
+        self._entities: dict[str, tuple[EntityRef, ...]] = {}
+        self._names: Counter[tuple[str, int]] = Counter()
+        """How many names have these first characters and this length."""
+        self._lengths: dict[str, list[int]] = {}
+        """By first characters, the longest first."""
         entities: dict[str, set[tuple[str, str]]] = defaultdict(set)
         for one in declared:
-            if SHORTEST <= len(one.name) <= LONGEST and not one.name.isdecimal():
-                entities[one.name].add((one.family, one.key))
-        self._entities = {
-            name: tuple(EntityRef(family, key, name) for family, key in sorted(found))
-            for name, found in entities.items()
-            if len(found) <= MAX_MEANINGS
-        }
-        lengths: dict[str, set[int]] = defaultdict(set)
-        for name in self._entities:
-            lengths[name[:SHORTEST]].add(len(name))
-        self._lengths = {head: sorted(found, reverse=True) for head, found in lengths.items()}
+            entities[one.name].add((one.family, one.key))
+        for name, found in entities.items():
+            self.replace(name, found)
+
+    def replace(self, name: str, entities: Iterable[tuple[str, str]]) -> None:
+        """Let a name stand for these (family, key) and no others; for none of them, it is forgotten."""
+        found = tuple(EntityRef(family, key, name) for family, key in sorted(set(entities)))
+        good = SHORTEST <= len(name) <= LONGEST and not name.isdecimal() and 0 < len(found) <= MAX_MEANINGS
+        self._count(name, good - (name in self._entities))
+        if good:
+            self._entities[name] = found
+        else:
+            self._entities.pop(name, None)
+
+    def _count(self, name: str, more: int) -> None:
+        if not more:
+            return
+        head = name[:SHORTEST]
+        self._names[head, len(name)] += more
+        lengths = set(self._lengths.get(head, ())) | {len(name)}
+        there = sorted((length for length in lengths if self._names[head, length]), reverse=True)
+        if there:
+            self._lengths[head] = there
+        else:
+            del self._lengths[head]
+        if not self._names[head, len(name)]:
+            del self._names[head, len(name)]
 
     def __len__(self) -> int:
         return len(self._entities)

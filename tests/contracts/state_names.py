@@ -32,15 +32,6 @@ class NamesContract:
         swapped = {"e/a/1": [OTHER], "e/a/2": [F17]}
         assert await state.replace_names(GENERATION, swapped) == []
 
-    async def test_asking_for_changes_changes_nothing(self, state: State) -> None:
-        await state.replace_names(GENERATION, {"e/a/1": [F17]})
-        declared = {"e/a/1": [OTHER], "e/a/2": [F17]}
-        assert await state.changed_names(GENERATION, declared) == ["カウンター"]
-        assert await state.changed_names(GENERATION, declared) == ["カウンター"]
-        assert await state.changed_names(GENERATION, {}) == []
-        assert [(n.name, n.document) for n in await state.declared_names(GENERATION)] == [("フォークリフト", "e/a/1")]
-        assert await state.replace_names(GENERATION, declared) == ["カウンター"]
-
     async def test_declared_names_are_distinct_and_ordered(self, state: State) -> None:
         names = [
             DeclaredName(n, f, k)

@@ -1,11 +1,11 @@
-"""Generations, offsets and access classes."""
+"""Offsets, access classes, and the rows of generations."""
 
 from collections.abc import Sequence
 
 import msgspec
 
 from pipeline.backends.sql_state.transaction import Transaction
-from pipeline.ports.state import Generation
+from pipeline.ports.generations import Behind, Generation, Promotion, Rebuild, Standing
 from schemas.access import AccessRule
 
 
@@ -38,6 +38,27 @@ def access_classes(tx: Transaction) -> dict[str, AccessRule]:
     return {name: msgspec.json.decode(rule, type=AccessRule) for name, rule in rows}
 
 
+NAMES = "generation-names"
+"""The offset that remembers the highest number that a generation's name ever had."""
+PARTS = ("manifests", "names", "relinks", "staging", "name_changes", "name_counters", "rebuilds")
+"""Tables that hold parts of a generation."""
+OLDER = """
+    SELECT l.document FROM manifests l LEFT JOIN manifests n ON n.generation = ? AND n.document = l.document
+    WHERE l.generation = ? AND (n.document IS NULL OR n.position < l.position
+        OR (n.stage = 'text' AND l.stage = 'full' AND n.position = l.position))
+    ORDER BY l.document LIMIT 10"""
+_LACKS = "m.document IS NULL OR r.position > m.position OR m.collected = 0 OR m.stage = 'text'"
+STANDING = f"""
+    SELECT count(*), coalesce(sum(CASE WHEN {_LACKS} THEN 1 ELSE 0 END), 0)
+    FROM records r LEFT JOIN manifests m ON m.generation = ? AND m.document = r.document
+    WHERE r.position <> ''"""  # noqa: S608
+BEHIND = f"""
+    SELECT r.document, r.position
+    FROM records r LEFT JOIN manifests m ON m.generation = ? AND m.document = r.document
+    WHERE r.document > ? AND r.document >= ? AND r.document < ? AND r.position <> '' AND ({_LACKS})
+    ORDER BY r.document LIMIT ?"""  # noqa: S608
+
+
 def generations(tx: Transaction) -> list[Generation]:
     """Return generations, oldest first."""
     rows = tx.execute("SELECT name, state, created_at, versions FROM generations ORDER BY created_at, name")
@@ -47,6 +68,16 @@ def generations(tx: Transaction) -> list[Generation]:
     ]
 
 
+def next_name(tx: Transaction) -> str:
+    """Return the name after the highest one that there is or was."""
+    known = [name for (name,) in tx.execute("SELECT name FROM generations")]
+    return f"g{max([offset(tx, NAMES), *map(_number, known)]) + 1}"
+
+
+def _number(name: str) -> int:
+    return int(name[1:]) if name[:1] == "g" and name[1:].isdecimal() and name[1:].isascii() else 0
+
+
 def create(tx: Transaction, generation: Generation) -> None:
     """Add a generation in state `building`."""
     tx.execute(
@@ -54,22 +85,85 @@ def create(tx: Transaction, generation: Generation) -> None:
         " ON CONFLICT DO NOTHING",
         (generation.name, generation.created_at, msgspec.json.encode(generation.versions).decode()),
     )
+    commit_offset(tx, NAMES, _number(generation.name))
 
 
-def promote(tx: Transaction, name: str) -> None:
-    """Switch the live generation."""
+def promote(tx: Transaction, name: str, at: str, unless_older: bool) -> list[str]:
+    """Switch the live generation, unless the one there has newer versions."""
     # All rows are locked, in one order: two promoters at once would leave two live ones.
-    known = tx.execute(f"SELECT name FROM generations ORDER BY name{tx.row_lock}")  # noqa: S608
-    if (name,) not in [tuple(row) for row in known]:
+    rows = tx.execute(f"SELECT name, state FROM generations ORDER BY name{tx.row_lock}")  # noqa: S608
+    known: dict[str, str] = dict(rows)
+    if known.get(name, "pruning") == "pruning":
         raise KeyError(f"no generation named {name!r}")
-    tx.execute("UPDATE generations SET state = 'retired' WHERE state = 'live' AND name <> ?", (name,))
-    tx.execute("UPDATE generations SET state = 'live' WHERE name = ?", (name,))
+    live = next((other for other, state in known.items() if state == "live"), "")
+    if live == name:
+        return []
+    older = [document for (document,) in tx.execute(OLDER, (name, live))] if live and unless_older else []
+    if not older:
+        tx.execute("UPDATE generations SET state = 'retired' WHERE state = 'live'")
+        tx.execute("UPDATE generations SET state = 'live' WHERE name = ?", (name,))
+        tx.execute(
+            "INSERT INTO promotions (number, generation, at) SELECT coalesce(max(number), 0) + 1, ?, ? FROM promotions",
+            (name, at),
+        )
+    return older
+
+
+def promotions(tx: Transaction) -> list[Promotion]:
+    """Return what became live, newest first."""
+    rows = tx.execute("SELECT generation, at FROM promotions ORDER BY number DESC")
+    return [Promotion(name, at) for name, at in rows]
+
+
+def begin_prune(tx: Transaction, name: str) -> None:
+    """Let nobody use it any more."""
+    _refuse_live(tx, name)
+    tx.execute("UPDATE generations SET state = 'pruning' WHERE name = ?", (name,))
 
 
 def drop(tx: Transaction, name: str) -> None:
     """Forget a generation that is not live."""
-    if tx.execute("SELECT name FROM generations WHERE name = ? AND state = 'live'", (name,)):
-        raise ValueError(f"generation {name!r} is live: promote another one first")
-    for table, column in (("manifests", "generation"), ("names", "generation"), ("relinks", "generation")):
-        tx.execute(f"DELETE FROM {table} WHERE {column} = ?", (name,))  # noqa: S608
+    _refuse_live(tx, name)
+    for table in PARTS:
+        tx.execute(f"DELETE FROM {table} WHERE generation = ?", (name,))  # noqa: S608
     tx.execute("DELETE FROM generations WHERE name = ?", (name,))
+
+
+def _refuse_live(tx: Transaction, name: str) -> None:
+    if tx.execute(f"SELECT name FROM generations WHERE name = ? AND state = 'live'{tx.row_lock}", (name,)):  # noqa: S608
+        raise ValueError(f"generation {name!r} is live: promote another one first")
+
+
+def set_versions(tx: Transaction, name: str, versions: dict[str, str]) -> None:
+    """Replace the versions."""
+    encoded = msgspec.json.encode(versions).decode()
+    tx.execute("UPDATE generations SET versions = ? WHERE name = ?", (encoded, name))
+
+
+def rebuild(tx: Transaction, name: str) -> Rebuild | None:
+    """Return the note of a rebuild."""
+    rows = tx.execute("SELECT body FROM rebuilds WHERE generation = ?", (name,))
+    return msgspec.json.decode(rows[0][0], type=Rebuild) if rows else None
+
+
+def save_rebuild(tx: Transaction, name: str, noted: Rebuild) -> None:
+    """Replace the note of a rebuild."""
+    tx.execute(
+        "INSERT INTO rebuilds (generation, body) SELECT name, ? FROM generations WHERE name = ?"
+        " ON CONFLICT (generation) DO UPDATE SET body = excluded.body",
+        (msgspec.json.encode(noted).decode(), name),
+    )
+
+
+def standing(tx: Transaction, name: str) -> Standing:
+    """Count records, and those that the generation lacks."""
+    ((records, lacking),) = tx.execute(STANDING, (name,))
+    ((relinks,),) = tx.execute("SELECT count(*) FROM relinks WHERE generation = ?", (name,))
+    return Standing(int(records), int(lacking), int(relinks))
+
+
+def behind(tx: Transaction, name: str, prefix: str, after: str, limit: int) -> list[Behind]:
+    """Return a page of records that the generation lacks."""
+    # No key reaches the highest code point with what may follow it.
+    rows = tx.execute(BEHIND, (name, after, prefix, f"{prefix}\U0010ffff", limit))
+    return [Behind(document, position) for document, position in rows]

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 import msgspec
 
-from pipeline.backends.sql_state.transaction import Transaction, marks, sliced
+from pipeline.backends.sql_state.transaction import Transaction, marks, sliced, value_rows
 from pipeline.ports.state import Pending
 from schemas.document import Manifest
 
+COMMITTED_AT_ONCE = 500
 PENDING = """
     SELECT r.document, r.position, m.document IS NULL, coalesce(m.stage, '')
     FROM records r
@@ -15,13 +16,14 @@ PENDING = """
     LEFT JOIN relinks l ON l.generation = ? AND l.document = r.document
     WHERE r.document > ? AND r.position <> '' AND (
         m.document IS NULL OR r.origins <> '[]'
-        OR r.position > m.position OR m.collected = 0 OR m.stage = 'text' OR l.document IS NOT NULL)
+        OR r.position > m.position OR m.collected = 0 OR m.stage = 'text' OR l.document IS NOT NULL
+        OR EXISTS (SELECT 1 FROM staging s WHERE s.generation = ? AND s.document = r.document))
     ORDER BY r.document LIMIT ?"""
 
 
 def pending(tx: Transaction, generation: str, after: str, limit: int) -> list[Pending]:
     """Return documents whose indexes are behind."""
-    rows = tx.execute(PENDING, (generation, generation, after, limit))
+    rows = tx.execute(PENDING, (generation, generation, after, generation, limit))
     return [Pending(document, position, bool(fresh), stage) for document, position, fresh, stage in rows]
 
 
@@ -38,30 +40,45 @@ def get(tx: Transaction, generation: str, documents: Sequence[str]) -> dict[str,
 
 
 def commit(tx: Transaction, generation: str, manifests: Sequence[Manifest]) -> list[bool]:
-    """Compare and set, one by one."""
-    return [_commit(tx, generation, manifest) for manifest in manifests]
+    """Compare and set, in order."""
+    won: list[bool] = []
+    for run in _runs(manifests):
+        names = _commit(tx, generation, run)
+        won += [manifest.document in names for manifest in run]
+    return won
 
 
-def _commit(tx: Transaction, generation: str, manifest: Manifest) -> bool:
-    # A text stage may only stand where nothing full ever stood.
+def _runs(manifests: Sequence[Manifest]) -> list[list[Manifest]]:
+    """Cut where a document comes again: one statement cannot set a row twice."""
+    runs: list[list[Manifest]] = []
+    seen: set[str] = set()
+    for manifest in manifests:
+        if not runs or manifest.document in seen or len(runs[-1]) >= COMMITTED_AT_ONCE:
+            runs.append([])
+            seen = set()
+        runs[-1].append(manifest)
+        seen.add(manifest.document)
+    return runs
+
+
+def _commit(tx: Transaction, generation: str, run: Sequence[Manifest]) -> set[str]:
+    # A text stage may only stand where nothing full ever stood. In order of the key, so that two writers of the
+    # same documents wait for each other instead of dead-locking.
     rows = tx.execute(
-        """INSERT INTO manifests (generation, document, position, collected, stage, revision, op, body)
-           VALUES (?, ?, ?, 0, ?, 0, ?, ?)
+        f"""INSERT INTO manifests (generation, document, position, collected, stage, revision, op, body)
+           VALUES {value_rows(len(run), 8)}
            ON CONFLICT (generation, document) DO UPDATE SET position = excluded.position, collected = 0,
                stage = excluded.stage, op = excluded.op, body = excluded.body
            WHERE excluded.position >= manifests.position
                AND (excluded.stage = 'full' OR manifests.stage = 'text')
-           RETURNING document""",
-        (
-            generation,
-            manifest.document,
-            manifest.position,
-            manifest.stage,
-            manifest.op,
-            msgspec.json.encode(manifest),
-        ),
+           RETURNING document""",  # noqa: S608
+        [
+            value
+            for m in sorted(run, key=lambda manifest: manifest.document)
+            for value in (generation, m.document, m.position, 0, m.stage, 0, m.op, msgspec.json.encode(m))
+        ],
     )
-    return bool(rows)
+    return {document for (document,) in rows}
 
 
 def collected(tx: Transaction, generation: str, done: Sequence[tuple[str, str]], revision: int) -> None:

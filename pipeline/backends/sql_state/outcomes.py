@@ -24,8 +24,7 @@ def announce(tx: Transaction, outcomes: Sequence[Outcome]) -> None:
     by_document: dict[str, set[str]] = {}
     for outcome in outcomes:
         by_document.setdefault(outcome.document, set()).add(outcome.event)
-    for document, events in sorted(by_document.items()):
-        records.forget_origins(tx, document, frozenset(events))
+    records.forget_origins(tx, by_document)
 
 
 def get(tx: Transaction, events: Sequence[str]) -> dict[str, OutcomeName]:
@@ -144,7 +143,10 @@ def resolve(tx: Transaction, letters: Sequence[str], generation: str) -> None:
 
 def outlived(tx: Transaction, done: Sequence[tuple[str, str]]) -> None:
     """Resolve letters of records that an applied version has replaced or mended."""
-    for document, position in done:
+    having = _with_open_letters(tx, [document for document, _ in done])
+    for document, position in sorted(done):
+        if document not in having:
+            continue
         rows = tx.execute(
             "UPDATE dead_letters SET resolved = 1 WHERE document = ? AND position <= ? AND resolved = 0"
             " AND stage IN ('map', 'apply') RETURNING event, position",
@@ -155,6 +157,17 @@ def outlived(tx: Transaction, done: Sequence[tuple[str, str]]) -> None:
             for e, p in rows
         ]
         announce(tx, ended)
+
+
+def _with_open_letters(tx: Transaction, documents: Sequence[str]) -> set[str]:
+    found: set[str] = set()
+    for part in sliced(documents):
+        rows = tx.execute(
+            f"SELECT document FROM dead_letters WHERE resolved = 0 AND document IN ({marks(len(part))})",  # noqa: S608
+            part,
+        )
+        found.update(document for (document,) in rows)
+    return found
 
 
 def counts(tx: Transaction) -> dict[str, int]:

@@ -1,11 +1,11 @@
 """Records and collections: reconciliation by compare-and-set on the source position."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
-from pipeline.backends.sql_state.transaction import Row, Transaction, marks, sliced
+from pipeline.backends.sql_state.transaction import Row, Transaction, marks, sliced, value_rows
 from pipeline.ports.state import Advance, CollectionState
 from schemas.change_event import split_document_key
 from schemas.record import Record
@@ -72,23 +72,30 @@ def set_floor(tx: Transaction, source: str, name: str, floor: str, version: str,
 
 def advance(tx: Transaction, offered: Sequence[Record]) -> list[Advance]:
     """Offer records one by one."""
-    _lock(tx, sorted({record.document for record in offered}))
+    rows = _locked(tx, sorted({record.document for record in offered}))
+    before = dict(rows)
     floors: dict[tuple[str, str], Floor] = {}
-    return [_offer(tx, record, _floor(tx, record.document, floors)) for record in offered]
+    answers = [_offer(tx, record, rows, _floor(tx, record.document, floors)) for record in offered]
+    _write(tx, [record for document, record in rows.items() if record is not before[document]])
+    return answers
 
 
-def _lock(tx: Transaction, documents: Sequence[str]) -> None:
-    """Make and lock the rows, in one order: writers of the same keys wait for each other and do not dead-lock."""
-    tx.executemany(
-        f"INSERT INTO records ({COLUMNS}) VALUES (?, '', '', '', '', ?, '[]', '') ON CONFLICT DO NOTHING",  # noqa: S608
-        [(document, b"{}") for document in documents],
-    )
-    for part in sliced(documents) if tx.row_lock else ():
+def _locked(tx: Transaction, documents: Sequence[str]) -> dict[str, Record]:
+    """Make, lock and read the rows, in one order: writers of the same keys wait for each other and do not dead-lock."""
+    for part in sliced(documents):
         tx.execute(
-            f"SELECT document FROM records WHERE document IN ({marks(len(part))})"  # noqa: S608
+            f"INSERT INTO records ({COLUMNS}) VALUES {value_rows(len(part), 8)} ON CONFLICT DO NOTHING",  # noqa: S608
+            [value for document in part for value in (document, "", "", "", "", b"{}", "[]", "")],
+        )
+    found: dict[str, Record] = {}
+    for part in sliced(documents):
+        rows = tx.execute(
+            f"SELECT {COLUMNS} FROM records WHERE document IN ({marks(len(part))})"  # noqa: S608
             f" ORDER BY document{tx.row_lock}",
             part,
         )
+        found.update({row[0]: _record(row) for row in rows})
+    return found
 
 
 def _floor(tx: Transaction, document: str, floors: dict[tuple[str, str], Floor]) -> Floor:
@@ -104,26 +111,27 @@ def _floor(tx: Transaction, document: str, floors: dict[tuple[str, str], Floor])
     return floors[source, name]
 
 
-def _offer(tx: Transaction, record: Record, floor: Floor) -> Advance:
-    rows = tx.execute(f"SELECT {COLUMNS} FROM records WHERE document = ?", (record.document,))  # noqa: S608
-    standing = _record(rows[0])
+def _offer(tx: Transaction, record: Record, rows: dict[str, Record], floor: Floor) -> Advance:
+    """Compare with what stands in `rows`, and put there what shall stand."""
+    standing = rows[record.document]
     origin = record.origins[-1] if record.origins else ""
     if origin and origin in standing.origins:
         return Advance("redelivered", standing)
     if record.position < floor.position and standing.position <= floor.position:
-        return Advance("truncated", _truncated(tx, record, standing, floor))
+        rows[record.document] = _truncated(record, standing, floor)
+        return Advance("truncated", rows[record.document])
     if record.position <= standing.position:
         return Advance(_lost(tx, record, standing, origin), standing)
     won = msgspec.structs.replace(record, origins=(*standing.origins, *record.origins))
-    _write(tx, won)
+    rows[record.document] = won
     return Advance("advanced", won)
 
 
-def _truncated(tx: Transaction, record: Record, standing: Record, floor: Floor) -> Record:
+def _truncated(record: Record, standing: Record, floor: Floor) -> Record:
     """Let a delete at the floor stand; what came late must end as if it had come before the truncate."""
     if standing.position == floor.position:
         return standing
-    delete = Record(
+    return Record(
         document=record.document,
         op="delete",
         position=floor.position,
@@ -132,8 +140,6 @@ def _truncated(tx: Transaction, record: Record, standing: Record, floor: Floor) 
         origins=standing.origins,
         lane=record.lane,
     )
-    _write(tx, delete)
-    return delete
 
 
 def _lost(tx: Transaction, record: Record, standing: Record, origin: str) -> str:
@@ -147,20 +153,28 @@ def _lost(tx: Transaction, record: Record, standing: Record, origin: str) -> str
     return "redelivered" if known else "duplicate"
 
 
-def _write(tx: Transaction, record: Record) -> None:
-    tx.execute(
-        "UPDATE records SET op = ?, position = ?, version = ?, occurred_at = ?, columns = ?, origins = ?, lane = ?"
-        " WHERE document = ?",
-        (
-            record.op,
-            record.position,
-            record.version,
-            record.occurred_at,
-            msgspec.json.encode(record.columns),
-            msgspec.json.encode(record.origins).decode(),
-            record.lane,
-            record.document,
-        ),
+def _write(tx: Transaction, records: Sequence[Record]) -> None:
+    for part in sliced(records):
+        tx.execute(
+            f"""INSERT INTO records ({COLUMNS}) VALUES {value_rows(len(part), 8)}
+                ON CONFLICT (document) DO UPDATE SET op = excluded.op, position = excluded.position,
+                    version = excluded.version, occurred_at = excluded.occurred_at, columns = excluded.columns,
+                    origins = excluded.origins, lane = excluded.lane""",  # noqa: S608
+            [value for record in part for value in _values(record)],
+        )
+
+
+def _values(record: Record) -> tuple[str | bytes, ...]:
+    columns, origins = msgspec.json.encode(record.columns), msgspec.json.encode(record.origins).decode()
+    return (
+        record.document,
+        record.op,
+        record.position,
+        record.version,
+        record.occurred_at,
+        columns,
+        origins,
+        record.lane,
     )
 
 
@@ -183,15 +197,21 @@ def page(tx: Transaction, prefix: str, after: str, limit: int) -> list[Record]:
     return [_record(row) for row in rows]
 
 
-def forget_origins(tx: Transaction, document: str, events: frozenset[str]) -> None:
-    """Take announced events off the record's list."""
-    rows = tx.execute(f"SELECT origins FROM records WHERE document = ?{tx.row_lock}", (document,))  # noqa: S608
-    if not rows:
-        return
-    before = msgspec.json.decode(rows[0][0])
-    after = [origin for origin in before if origin not in events]
-    if after != before:
-        tx.execute("UPDATE records SET origins = ? WHERE document = ?", (msgspec.json.encode(after).decode(), document))
+def forget_origins(tx: Transaction, events: Mapping[str, Collection[str]]) -> None:
+    """Take announced events (by document) off the records' lists."""
+    changed: list[tuple[str, str]] = []
+    for part in sliced(sorted(events)):
+        rows = tx.execute(
+            f"SELECT document, origins FROM records WHERE document IN ({marks(len(part))})"  # noqa: S608
+            f" AND origins <> '[]' ORDER BY document{tx.row_lock}",
+            part,
+        )
+        for document, origins in rows:
+            before = msgspec.json.decode(origins)
+            after = [origin for origin in before if origin not in events[document]]
+            if after != before:
+                changed.append((msgspec.json.encode(after).decode(), document))
+    tx.executemany("UPDATE records SET origins = ? WHERE document = ?", changed)
 
 
 def give_back_origin(tx: Transaction, document: str, position: str, event: str) -> None:

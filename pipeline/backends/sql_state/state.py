@@ -3,8 +3,9 @@
 from collections.abc import AsyncIterator, Mapping, Sequence
 
 from pipeline.backends.sql_state import generations, manifests, names, outcomes, records
-from pipeline.backends.sql_state.transaction import SqlDatabase
-from pipeline.ports.state import Advance, CollectionState, DeclaredName, Generation, Pending
+from pipeline.backends.sql_state.generation_state import SqlGenerations
+from pipeline.backends.sql_state.publishing_state import SqlPublishing
+from pipeline.ports.state import Advance, CollectionState, DeclaredName, Pending
 from schemas.access import AccessRule
 from schemas.document import Manifest
 from schemas.outcome import DeadLetter, Outcome, OutcomeName
@@ -13,11 +14,8 @@ from schemas.record import Record
 PAGE = 500
 
 
-class SqlState:
+class SqlState(SqlPublishing, SqlGenerations):
     """See `pipeline.ports.state.State` for what each method promises."""
-
-    def __init__(self, database: SqlDatabase) -> None:
-        self._database = database
 
     async def collection(self, source: str, collection: str, *, positioned: bool) -> CollectionState:
         """Return the collection's row."""
@@ -95,10 +93,6 @@ class SqlState:
         """Replace documents' names."""
         return await self._database.write(lambda tx: names.replace(tx, generation, declared))
 
-    async def changed_names(self, generation: str, declared: Mapping[str, Sequence[DeclaredName]]) -> list[str]:
-        """Return what would change."""
-        return await self._database.read(lambda tx: names.changed(tx, generation, declared))
-
     async def declared_names(self, generation: str) -> list[DeclaredName]:
         """Return distinct names."""
         return await self._database.read(lambda tx: names.declared(tx, generation))
@@ -158,19 +152,3 @@ class SqlState:
     async def access_classes(self) -> dict[str, AccessRule]:
         """Return all classes."""
         return await self._database.read(generations.access_classes)
-
-    async def generations(self) -> list[Generation]:
-        """Return generations."""
-        return await self._database.read(generations.generations)
-
-    async def create_generation(self, generation: Generation) -> None:
-        """Add a generation."""
-        await self._database.write(lambda tx: generations.create(tx, generation))
-
-    async def promote(self, name: str) -> None:
-        """Switch the live generation."""
-        await self._database.write(lambda tx: generations.promote(tx, name))
-
-    async def drop_generation(self, name: str) -> None:
-        """Forget a generation."""
-        await self._database.write(lambda tx: generations.drop(tx, name))

@@ -43,7 +43,31 @@ TABLES = (
         name {text} PRIMARY KEY, state {text} NOT NULL, created_at {text} NOT NULL, versions {text} NOT NULL)""",
 )
 
+ADDED = (
+    """CREATE TABLE IF NOT EXISTS staging (
+        generation {text} NOT NULL, document {text} NOT NULL, writer {text} NOT NULL, since {text} NOT NULL,
+        PRIMARY KEY (generation, document, writer))""",
+    """CREATE TABLE IF NOT EXISTS name_changes (
+        generation {text} NOT NULL, name {text} NOT NULL, number {int} NOT NULL, looked {int} NOT NULL,
+        PRIMARY KEY (generation, name))""",
+    "CREATE INDEX IF NOT EXISTS name_changes_number ON name_changes (generation, number)",
+    "CREATE INDEX IF NOT EXISTS name_changes_unlooked ON name_changes (generation, number) WHERE looked = 0",
+    "CREATE TABLE IF NOT EXISTS name_counters (generation {text} PRIMARY KEY, number {int} NOT NULL)",
+    "CREATE INDEX IF NOT EXISTS records_unannounced ON records (document) WHERE origins <> '[]'",
+    """CREATE INDEX IF NOT EXISTS manifests_unfinished ON manifests (generation, document)
+        WHERE collected = 0 OR stage = 'text'""",
+    "CREATE TABLE IF NOT EXISTS rebuilds (generation {text} PRIMARY KEY, body {text} NOT NULL)",
+    """CREATE TABLE IF NOT EXISTS promotions (
+        number {int} PRIMARY KEY, generation {text} NOT NULL, at {text} NOT NULL)""",
+)
+"""What came later; files that were made before get it when they are opened. Nothing that is there is changed."""
+
 
 def create_statements(text: str, blob: str, integer: str) -> list[str]:
     """Return the DDL for one dialect."""
-    return [table.format(text=text, blob=blob, int=integer) for table in TABLES]
+    return [table.format(text=text, blob=blob, int=integer) for table in (*TABLES, *ADDED)]
+
+
+def added_statements(text: str, blob: str, integer: str) -> list[str]:
+    """Return the DDL that is safe to run again at each opening."""
+    return [table.format(text=text, blob=blob, int=integer) for table in ADDED]

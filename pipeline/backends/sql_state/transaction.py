@@ -19,7 +19,7 @@ class Transaction(Protocol):
         """Run one statement and return its rows."""
 
     def executemany(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
-        """Run one statement for each row of parameters."""
+        """Run one statement for each row of parameters, in order; over a network in one round trip."""
 
 
 class SqlDatabase(Protocol):
@@ -37,6 +37,11 @@ def marks(count: int) -> str:
     return ", ".join("?" * count)
 
 
-def sliced(items: Sequence[str], size: int = 500) -> Iterable[Sequence[str]]:
+def value_rows(count: int, width: int) -> str:
+    """Return `(?, ?), (?, ?), ...` for an INSERT of several rows."""
+    return ", ".join([f"({marks(width)})"] * count)
+
+
+def sliced(items: Sequence[T], size: int = 500) -> Iterable[Sequence[T]]:
     """Cut a list of keys for IN lists, below every database's limit of parameters."""
     return (items[i : i + size] for i in range(0, len(items), size))

@@ -1,0 +1,135 @@
+"""Publishing: marks of writers, the commit with its declared names, the end."""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from pipeline.backends.sql_state import manifests, name_changes, outcomes
+from pipeline.backends.sql_state.transaction import Transaction, marks, sliced, value_rows
+from pipeline.ports.publishing import Begun, Committed, DeclaredName, Finish
+from schemas.document import Manifest
+
+UNFINISHED = """
+    SELECT r.document FROM records r LEFT JOIN manifests m ON m.generation = ? AND m.document = r.document
+    WHERE r.position <> '' AND (
+        m.document IS NULL OR r.position > m.position OR m.collected = 0 OR m.stage = 'text'
+        OR (? = 1 AND r.origins <> '[]')
+        OR EXISTS (SELECT 1 FROM relinks l WHERE l.generation = ? AND l.document = r.document)
+        OR EXISTS (SELECT 1 FROM staging s WHERE s.generation = ? AND s.document = r.document))
+      AND r.document IN """
+LEFTOVERS = """
+    SELECT document FROM relinks WHERE generation = ?
+    UNION SELECT document FROM staging WHERE generation = ? AND since < ?
+    UNION SELECT document FROM manifests WHERE generation = ? AND (collected = 0 OR stage = 'text')
+    UNION SELECT document FROM records WHERE origins <> '[]' AND position <> '' AND ? = 1
+    ORDER BY document LIMIT ?"""
+
+
+def begin(tx: Transaction, generation: str, documents: Sequence[str], writer: str, since: str, known: int) -> Begun:
+    """Mark documents, take relinking marks off, and read what stands."""
+    ordered = sorted(set(documents))
+    mark(tx, generation, ordered, writer, since)
+    for part in sliced(ordered):
+        tx.execute(
+            f"DELETE FROM relinks WHERE generation = ? AND document IN ({marks(len(part))})",  # noqa: S608
+            (generation, *part),
+        )
+    # After the marks: the change for which a document was marked is among these.
+    return Begun(manifests.get(tx, generation, ordered), name_changes.above(tx, generation, known))
+
+
+def mark(tx: Transaction, generation: str, documents: Sequence[str], writer: str, since: str) -> None:
+    """Leave or renew a writer's marks."""
+    for part in sliced(sorted(documents)):
+        tx.execute(
+            f"INSERT INTO staging (generation, document, writer, since) VALUES {value_rows(len(part), 4)}"  # noqa: S608
+            " ON CONFLICT (generation, document, writer) DO UPDATE SET since = excluded.since",
+            [value for document in part for value in (generation, document, writer, since)],
+        )
+
+
+def commit(
+    tx: Transaction,
+    generation: str,
+    offered: Sequence[Manifest],
+    declared: Mapping[str, Sequence[DeclaredName]],
+    known: int,
+) -> Committed:
+    """Compare and set, and replace the winners' names."""
+    won = manifests.commit(tx, generation, offered)
+    winners = {m.document for m, ok in zip(offered, won, strict=True) if ok}
+    numbers = name_changes.replace(tx, generation, {d: n for d, n in declared.items() if d in winners})
+    # Last: the rows above are locked, so whoever committed one of them before has its changes in here.
+    changes = name_changes.above(tx, generation, known)
+    return Committed(won, [change for change in changes if change.number in numbers], changes)
+
+
+def finish(
+    tx: Transaction,
+    generation: str,
+    done: Sequence[Finish],
+    revision: int,
+    *,
+    writer: str,
+    stale: str,
+    left: Sequence[str],
+) -> list[bool]:
+    """End what still stands as it was committed."""
+    bodies = {one.manifest.document: msgspec.json.encode(one.manifest) for one in done}
+    standing: set[str] = set()
+    for part in sliced(sorted(bodies)):
+        rows = tx.execute(
+            f"SELECT document, body FROM manifests WHERE generation = ? AND document IN ({marks(len(part))})"  # noqa: S608
+            f" ORDER BY document{tx.row_lock}",
+            (generation, *part),
+        )
+        same = [document for document, body in rows if bytes(body) == bodies[document]]
+        if not same:
+            continue
+        tx.execute(
+            "UPDATE manifests SET collected = 1, revision = ? WHERE generation = ?"  # noqa: S608
+            f" AND document IN ({marks(len(same))})",
+            (revision, generation, *same),
+        )
+        standing.update(same)
+    ended = [one for one in done if one.manifest.document in standing]
+    outcomes.announce(tx, [outcome for one in ended for outcome in one.outcomes])
+    outcomes.outlived(tx, [(one.manifest.document, one.manifest.position) for one in ended if one.mends])
+    _unmark(tx, generation, sorted(standing | set(left)), writer, stale)
+    return [one.manifest.document in standing for one in done]
+
+
+def _unmark(tx: Transaction, generation: str, documents: Sequence[str], writer: str, stale: str) -> None:
+    for part in sliced(documents):
+        tx.execute(
+            f"DELETE FROM staging WHERE generation = ? AND (writer = ? OR since < ?)"  # noqa: S608
+            f" AND document IN ({marks(len(part))})",
+            (generation, writer, stale, *part),
+        )
+
+
+def unfinished(tx: Transaction, generation: str, documents: Sequence[str], announces: bool) -> set[str]:
+    """Return the pending ones."""
+    found: set[str] = set()
+    for part in sliced(documents):
+        given = (generation, int(announces), generation, generation, *part)
+        found.update(document for (document,) in tx.execute(f"{UNFINISHED}({marks(len(part))})", given))
+    return found
+
+
+def leftovers(tx: Transaction, generation: str, stale: str, announces: bool, limit: int) -> list[str]:
+    """Return what was left half done."""
+    given = (generation, generation, stale, generation, int(announces), limit)
+    return [document for (document,) in tx.execute(LEFTOVERS, given)]
+
+
+def positions(tx: Transaction, documents: Sequence[str]) -> dict[str, str]:
+    """Return the positions of records."""
+    found: dict[str, str] = {}
+    for part in sliced(documents):
+        rows = tx.execute(
+            f"SELECT document, position FROM records WHERE position <> '' AND document IN ({marks(len(part))})",  # noqa: S608
+            part,
+        )
+        found.update(dict(rows))
+    return found

@@ -1,0 +1,126 @@
+"""What a writer of indexes asks of the state store: one document is published in begin, commit, finish.
+
+Several writers may publish one generation at once. Whoever begins leaves a mark on each document, and the mark stays
+until somebody has finished it, so that what a killed writer left half done is found.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import msgspec
+
+from schemas.document import Manifest
+from schemas.outcome import Outcome
+
+
+class DeclaredName(msgspec.Struct, frozen=True, order=True):
+    """A normalized name that a record declares for an entity."""
+
+    name: str
+    """As `pipeline.text.normalize.name_key` gives it."""
+    family: str
+    key: str
+    """With the family: the entity."""
+    document: str = ""
+
+
+class NameChange(msgspec.Struct, frozen=True):
+    """A name whose set of entities changed, under the number of its last change."""
+
+    number: int
+    name: str
+    entities: tuple[tuple[str, str], ...] = ()
+    """(family, key), ordered: what the name stands for now; () when nobody declares it any more."""
+
+
+class Begun(msgspec.Struct, frozen=True):
+    """What a writer must know before it stages."""
+
+    standing: dict[str, Manifest]
+    changes: list[NameChange]
+    """Of names, above the number that the writer knew, in order of the number."""
+
+
+class Committed(msgspec.Struct, frozen=True):
+    """What a commit did."""
+
+    won: list[bool]
+    declared: list[NameChange]
+    """Changes that this very commit made: who holds these names is to be looked up."""
+    changes: list[NameChange]
+    """All changes above the number that the writer knew, its own too, in order of the number."""
+
+
+class Finish(msgspec.Struct, frozen=True):
+    """A published document with the events that ended by it."""
+
+    manifest: Manifest
+    outcomes: tuple[Outcome, ...] = ()
+    mends: bool = False
+    """True: open letters of stage `map` or `apply` at or below this position are resolved (see `State.outlived`)."""
+
+
+class Publishing(Protocol):
+    """Each call is atomic and durable when it returns."""
+
+    async def begin(self, generation: str, documents: Sequence[str], writer: str, since: str, known: int) -> Begun:
+        """Mark documents as being published by `writer` since a time; beginning again renews the time.
+
+        Takes their relinking marks off: one that is set later is for somebody who begins later. Returns
+        the committed manifests, and the changes of names above the number `known`.
+        """
+
+    async def renew(self, generation: str, documents: Sequence[str], writer: str, since: str) -> None:
+        """Mark documents again under a later time."""
+
+    async def commit_declared(
+        self, generation: str, manifests: Sequence[Manifest], declared: Mapping[str, Sequence[DeclaredName]], known: int
+    ) -> Committed:
+        """`State.commit`, and in the same step replace the names that the winners among them declare.
+
+        Each name whose set of entities changed gets the next number of the generation. Numbers become
+        visible in their order: who saw `n` misses no change below it.
+        """
+
+    async def finish(
+        self,
+        generation: str,
+        done: Sequence[Finish],
+        revision: int,
+        *,
+        writer: str,
+        stale: str,
+        left: Sequence[str] = (),
+    ) -> list[bool]:
+        """Mark manifests as collected at a revision, announce their outcomes, and take marks off.
+
+        False, and nothing happens to that document, when its committed manifest is not exactly the one
+        given any more. Off go the writer's own marks and those from before the time `stale`, of the
+        finished documents and of those `left` (their newer version stands, nothing was staged).
+        """
+
+    async def unfinished(self, generation: str, documents: Sequence[str], *, announces: bool) -> set[str]:
+        """Return those of the documents that are pending in this generation (see `State.pending`).
+
+        Events that are not announced count only with `announces`.
+        """
+
+    async def leftovers(self, generation: str, *, stale: str, announces: bool, limit: int = 1000) -> list[str]:
+        """Return documents that somebody left half done, in key order; cheap, however many documents there are.
+
+        Those marked for relinking, marked as being published since before `stale`, not collected, at
+        stage text, and with `announces` those whose events are not announced. A document that is
+        behind its record for another reason is found by `State.pending` only.
+        """
+
+    async def name_changes(self, generation: str, known: int) -> list[NameChange]:
+        """Return the changes above a number, in order; of several changes of one name the last."""
+
+    async def unlooked(self, generation: str, limit: int = 1000) -> list[NameChange]:
+        """Return changes of which nobody noted that its holders were looked up, in order."""
+
+    async def looked_up(self, generation: str, changes: Sequence[NameChange]) -> None:
+        """Note that holders were looked up and marked; a name that changed again since then stays unlooked."""
+
+    async def positions(self, documents: Sequence[str]) -> dict[str, str]:
+        """Return the positions of the records that exist."""

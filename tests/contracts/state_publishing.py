@@ -1,0 +1,185 @@
+"""What every State must do for those who publish: marks, commits with names, ends."""
+
+import asyncio
+
+import msgspec
+
+from pipeline.ports.publishing import DeclaredName, Finish
+from pipeline.ports.state import State
+from tests.contracts.examples import DOCUMENT, GENERATION, at, letter, manifest, outcome, record
+
+T1, T2, T3 = (f"2025-07-08T00:00:0{n}.000000Z" for n in (1, 2, 3))
+F17 = DeclaredName("フォークリフト", "id", "f-17")
+F18 = DeclaredName("フォークリフト", "id", "f-18")
+OTHER = DeclaredName("カウンター", "id", "k-08")
+
+
+async def finished(state: State, document: str = DOCUMENT, ordinal: int = 1) -> None:
+    """Publish a document whole, its event announced."""
+    event = f"{document}:{ordinal}"
+    await state.advance([record(document, ordinal, event)])
+    await state.begin(GENERATION, [document], "w1", T1, 0)
+    one = manifest(document, ordinal)
+    await state.commit_declared(GENERATION, [one], {}, 0)
+    done = Finish(one, (outcome(event, "applied", document, ordinal),))
+    assert await state.finish(GENERATION, [done], 1, writer="w1", stale="") == [True]
+
+
+class PublishingContract:
+    """Subclasses give the fixture `state`."""
+
+    async def test_published_in_three_steps_is_settled_and_announced(self, state: State) -> None:
+        await finished(state)
+        assert await state.settled(GENERATION, [DOCUMENT]) == {DOCUMENT: at(1)}
+        assert await state.outcomes([f"{DOCUMENT}:1"]) == {f"{DOCUMENT}:1": "applied"}
+        assert await state.pending(GENERATION) == []
+        assert await state.leftovers(GENERATION, stale=T3, announces=True) == []
+        assert await state.revision(GENERATION) == 1
+
+    async def test_begin_returns_what_stands(self, state: State) -> None:
+        assert (await state.begin(GENERATION, [DOCUMENT], "w1", T1, 0)).standing == {}
+        await state.commit(GENERATION, [manifest()])
+        begun = await state.begin(GENERATION, [DOCUMENT, DOCUMENT, "x/y/z"], "w1", T1, 0)
+        assert begun.standing == {DOCUMENT: manifest()}
+
+    async def test_a_mark_is_pending_until_its_writer_finishes(self, state: State) -> None:
+        await finished(state)
+        await state.begin(GENERATION, [DOCUMENT], "w2", T2, 0)
+        assert [p.document for p in await state.pending(GENERATION)] == [DOCUMENT]
+        assert await state.unfinished(GENERATION, [DOCUMENT, "x/y/z"], announces=False) == {DOCUMENT}
+        assert await state.leftovers(GENERATION, stale=T2, announces=False) == []
+        assert await state.leftovers(GENERATION, stale=T3, announces=False) == [DOCUMENT]
+        done = [Finish(manifest())]
+        await state.finish(GENERATION, done, 2, writer="w1", stale=T2)
+        assert await state.unfinished(GENERATION, [DOCUMENT], announces=False) == {DOCUMENT}
+        await state.finish(GENERATION, done, 2, writer="w1", stale=T3)
+        assert await state.pending(GENERATION) == []
+
+    async def test_beginning_again_renews_the_mark(self, state: State) -> None:
+        await state.begin(GENERATION, [DOCUMENT], "w1", T1, 0)
+        await state.begin(GENERATION, [DOCUMENT], "w1", T3, 0)
+        assert await state.leftovers(GENERATION, stale=T2, announces=False) == []
+
+    async def test_what_was_left_is_unmarked(self, state: State) -> None:
+        await state.begin(GENERATION, [DOCUMENT], "w1", T1, 0)
+        assert await state.finish(GENERATION, [], 1, writer="w1", stale="", left=[DOCUMENT]) == []
+        assert await state.leftovers(GENERATION, stale=T3, announces=False) == []
+
+    async def test_a_relinking_mark_that_comes_later_survives(self, state: State) -> None:
+        await finished(state)
+        await state.mark_relinks(GENERATION, [DOCUMENT])
+        await state.begin(GENERATION, [DOCUMENT], "w1", T1, 0)
+        await state.mark_relinks(GENERATION, [DOCUMENT])
+        assert await state.finish(GENERATION, [Finish(manifest())], 1, writer="w1", stale="") == [True]
+        assert await state.leftovers(GENERATION, stale="", announces=False) == [DOCUMENT]
+        await state.begin(GENERATION, [DOCUMENT], "w1", T1, 0)
+        await state.finish(GENERATION, [Finish(manifest())], 1, writer="w1", stale="")
+        assert await state.leftovers(GENERATION, stale="", announces=False) == []
+
+    async def test_only_what_stands_to_the_byte_is_finished(self, state: State) -> None:
+        mine = manifest()
+        other = msgspec.structs.replace(mine, facts_version="other")
+        await state.advance([record(DOCUMENT, 1, "e1")])
+        await state.begin(GENERATION, [DOCUMENT], "w1", T1, 0)
+        await state.commit_declared(GENERATION, [mine, other], {}, 0)
+        done = Finish(mine, (outcome("e1", "applied"),))
+        assert await state.finish(GENERATION, [done], 1, writer="w1", stale=T3) == [False]
+        assert await state.settled(GENERATION, [DOCUMENT]) == {}
+        assert await state.outcomes(["e1"]) == {}
+        assert await state.leftovers(GENERATION, stale=T3, announces=False) == [DOCUMENT]
+        assert await state.finish(GENERATION, [Finish(other)], 1, writer="w1", stale="") == [True]
+        assert await state.finish(GENERATION, [Finish(manifest("x/y/z"))], 1, writer="w1", stale="") == [False]
+
+    async def test_an_end_that_mends_resolves_letters(self, state: State) -> None:
+        await state.advance([record(DOCUMENT, 1, "e1")])
+        await state.bury([letter(event="e1")])
+        await state.commit(GENERATION, [manifest()])
+        await state.finish(GENERATION, [Finish(manifest())], 1, writer="w", stale="")
+        assert (await state.outcomes(["e1"]))["e1"] == "dead_letter"
+        await state.finish(GENERATION, [Finish(manifest(), mends=True)], 1, writer="w", stale="")
+        assert (await state.outcomes(["e1"]))["e1"] == "applied"
+        assert await state.dead_letters() == []
+
+    async def test_unannounced_events_are_left_over_where_it_announces(self, state: State) -> None:
+        await state.advance([record(DOCUMENT, 1, "e1")])
+        await state.commit(GENERATION, [manifest()])
+        await state.finish(GENERATION, [Finish(manifest())], 1, writer="w", stale="")
+        assert await state.leftovers(GENERATION, stale=T3, announces=False) == []
+        assert await state.unfinished(GENERATION, [DOCUMENT], announces=False) == set()
+        assert await state.leftovers(GENERATION, stale=T3, announces=True) == [DOCUMENT]
+        assert await state.unfinished(GENERATION, [DOCUMENT], announces=True) == {DOCUMENT}
+
+    async def test_what_is_behind_is_unfinished(self, state: State) -> None:
+        await state.advance([record("a/b/1", 1), record("a/b/2", 1), record("a/b/3", 2), record("a/b/4", 1)])
+        await state.commit(GENERATION, [manifest("a/b/2", stage="text"), manifest("a/b/3", 1), manifest("a/b/4", 1)])
+        await state.collected(GENERATION, [(f"a/b/{n}", at(1)) for n in (2, 3, 4)], 1)
+        asked = [f"a/b/{n}" for n in range(1, 6)]
+        assert await state.unfinished(GENERATION, asked, announces=True) == {"a/b/1", "a/b/2", "a/b/3"}
+        assert await state.leftovers(GENERATION, stale=T3, announces=True) == ["a/b/2"]
+        assert await state.unfinished(GENERATION, [], announces=True) == set()
+
+    async def test_leftovers_are_ordered_and_limited(self, state: State) -> None:
+        keys = sorted((f"e/a/{k}" for k in "aZ亜ア𠮷ｱ19"), key=lambda k: k.encode())
+        await state.mark_relinks(GENERATION, list(reversed(keys)))
+        assert await state.leftovers(GENERATION, stale="", announces=True, limit=5) == keys[:5]
+        assert await state.leftovers("g2", stale="", announces=True) == []
+
+    async def test_positions_of_records(self, state: State) -> None:
+        await state.advance([record("a/b/1", 3), record("a/b/2", 1)])
+        assert await state.positions(["a/b/1", "a/b/2", "x/y/z"]) == {"a/b/1": at(3), "a/b/2": at(1)}
+
+    # ------------------------------------------------------------ names
+
+    async def test_changes_of_names_are_numbered_in_order(self, state: State) -> None:
+        first = await state.commit_declared(GENERATION, [manifest("e/a/1")], {"e/a/1": [F17, OTHER]}, 0)
+        assert [(c.number, c.name, c.entities) for c in first.changes] == [
+            (1, "カウンター", (("id", "k-08"),)), (2, "フォークリフト", (("id", "f-17"),)),
+        ]  # fmt: skip
+        assert first.declared == first.changes
+        second = await state.commit_declared(GENERATION, [manifest("e/a/2")], {"e/a/2": [F18]}, 1)
+        assert [(c.number, c.name, c.entities) for c in second.changes] == [
+            (3, "フォークリフト", (("id", "f-17"), ("id", "f-18")))
+        ]
+        assert await state.name_changes(GENERATION, 0) == [first.changes[0], *second.changes]
+        assert await state.name_changes(GENERATION, 3) == []
+        assert (await state.begin(GENERATION, ["e/a/2"], "w", T1, 2)).changes == second.changes
+        assert await state.name_changes("g2", 0) == []
+
+    async def test_changes_of_others_are_told_and_not_claimed(self, state: State) -> None:
+        await state.commit_declared(GENERATION, [manifest("e/a/1")], {"e/a/1": [F17]}, 0)
+        mine = await state.commit_declared(GENERATION, [manifest("e/a/2")], {"e/a/2": [F17]}, 0)
+        assert (len(mine.changes), mine.declared) == (1, [])
+
+    async def test_a_withdrawn_name_is_a_change_without_entities(self, state: State) -> None:
+        await state.commit_declared(GENERATION, [manifest("e/a/1")], {"e/a/1": [F17]}, 0)
+        gone = await state.commit_declared(GENERATION, [manifest("e/a/1", 2)], {"e/a/1": []}, 1)
+        assert [(c.number, c.name, c.entities) for c in gone.declared] == [(2, "フォークリフト", ())]
+
+    async def test_who_loses_declares_nothing(self, state: State) -> None:
+        await state.commit(GENERATION, [manifest("e/a/1", 5)])
+        lost = await state.commit_declared(GENERATION, [manifest("e/a/1", 4)], {"e/a/1": [F17]}, 0)
+        assert (lost.won, lost.declared, lost.changes) == ([False], [], [])
+        assert await state.declared_names(GENERATION) == []
+
+    async def test_changes_are_looked_up_once_each(self, state: State) -> None:
+        (first,) = (await state.commit_declared(GENERATION, [manifest("e/a/1")], {"e/a/1": [F17]}, 0)).declared
+        assert await state.unlooked(GENERATION) == [first]
+        (again,) = (await state.commit_declared(GENERATION, [manifest("e/a/2")], {"e/a/2": [F18]}, 1)).declared
+        await state.looked_up(GENERATION, [first])
+        assert await state.unlooked(GENERATION) == [again]
+        await state.looked_up(GENERATION, [again])
+        assert await state.unlooked(GENERATION) == []
+
+    async def test_two_who_take_the_last_declarations_away_see_it_go(self, state: State) -> None:
+        both = {"e/a/1": [F17], "e/a/2": [F17]}
+        await state.commit_declared(GENERATION, [manifest(d) for d in both], both, 0)
+        ends = await asyncio.gather(*(state.commit_declared(GENERATION, [manifest(d, 2)], {d: []}, 1) for d in both))
+        assert sum(len(end.declared) for end in ends) == 1
+        assert await state.declared_names(GENERATION) == []
+
+    async def test_a_dropped_generation_leaves_nothing(self, state: State) -> None:
+        await state.commit_declared(GENERATION, [manifest("e/a/1")], {"e/a/1": [F17]}, 0)
+        await state.begin(GENERATION, ["e/a/1"], "w", T1, 0)
+        await state.drop_generation(GENERATION)
+        assert await state.name_changes(GENERATION, 0) == []
+        assert await state.leftovers(GENERATION, stale=T3, announces=False) == []
