@@ -41,7 +41,7 @@ class ColumnRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     as Debezium encodes a timestamp without time zone, so as Asia/Tokyo; `utc` as a point in time."""
     unit: EpochUnit | None = None
     """What such a number counts. Without it the size decides, which reads microseconds of before 1978 as
-    milliseconds: name it where old times occur (PostgreSQL's `timestamp` and `timestamp(6)`: `us`, `timestamp(3)`: `ms`)."""
+    milliseconds: name it where old times occur (`us` for PostgreSQL's `timestamp`, `ms` for its `timestamp(3)`)."""
     zoneless: bool = False
     """A `Z` at the end of a text means nothing, since the source's column has no time zone: Asia/Tokyo. Debezium
     writes it with `time.precision.mode=isostring`."""

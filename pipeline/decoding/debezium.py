@@ -3,8 +3,8 @@
 https://debezium.io/documentation/reference/stable/connectors/postgresql.html#postgresql-events
 Answered with no event: the tombstone after a delete, transaction markers, heartbeats without position,
 schema changes, logical decoding messages (op m). A change of the tables that the connector itself writes
-(`OWN_TABLES`) is a mark: no document, but it says how far the source has come. A changed primary key is a delete of the old key and an upsert of the
-new one, at one position.
+(`OWN_TABLES`) is a mark: no document, but it says how far the source has come. A changed primary key is
+a delete of the old key and an upsert of the new one, at one position.
 """
 
 from typing import Any

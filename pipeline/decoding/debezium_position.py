@@ -20,8 +20,9 @@ _SQLSERVER = re.compile(r"([0-9a-fA-F]{8}):([0-9a-fA-F]{8}):([0-9a-fA-F]{4})")
 def source_order(source: dict[str, Any]) -> Order | None:
     """Return the source's own position; None for a connector without one (its times order then).
 
-    PostgreSQL: `lsn` and `sequence`, see `_postgres`. MySQL and MariaDB: binlog file number and `pos`. SQL Server: `change_lsn`, for
-    snapshots `commit_lsn`. Oracle: `scn`, then `ssn` among changes of one SCN. Raises `bad_position`.
+    PostgreSQL: `lsn` and `sequence`, see `_postgres`. MySQL and MariaDB: binlog file number and `pos`.
+    SQL Server: `change_lsn`, for snapshots `commit_lsn`. Oracle: `scn`, then `ssn` among changes of one
+    SCN. Raises `bad_position`.
     """
     reader = _READERS.get(str(source.get("connector")))
     return reader(source) if reader else None

@@ -29,11 +29,13 @@ _MAX_DIGITS = 100
 
 # What Debezium 3.6 makes of `infinity` and `-infinity`: days (of a snapshot, of a change), milliseconds,
 # microseconds, ISO text. Seen for every time.precision.mode; none of them is a date that PostgreSQL can hold.
-_ENDLESS = frozenset(
-    [-622191234, -2147472692, -625821272, -2147472691]
-    + [9223372036825200, 9223372036825200000, -9223372036832400, -9223372036832400000]
-    + ["infinity", "-infinity", "+294247-01-10T04:00:25.2Z", "-290308-12-21T19:59:27.6Z"]
-    + ["+292278994-08-16Z", "-5877611-06-21Z", "+292269055-12-02Z", "-5877611-06-22Z"]
+_ENDLESS: frozenset[int | str] = frozenset(
+    (
+        *(-622191234, -2147472692, -625821272, -2147472691),
+        *(9223372036825200, 9223372036825200000, -9223372036832400, -9223372036832400000),
+        *("infinity", "-infinity", "+294247-01-10T04:00:25.2Z", "-290308-12-21T19:59:27.6Z"),
+        *("+292278994-08-16Z", "-5877611-06-21Z", "+292269055-12-02Z", "-5877611-06-22Z"),
+    )
 )
 
 
@@ -225,7 +227,7 @@ def _datetime(raw: Any, rule: ColumnRule) -> datetime:
 
 
 def _since_epoch(number: int | float, unit: EpochUnit | None) -> timedelta:
-    """By the unit; without one, the smallest of seconds, milli-, micro- and nanoseconds that is before the year 10,000."""
+    """By the unit; without one, the largest of s, ms, us, ns that stays before the year 10,000."""
     guessed = next((name for limit, name in _SIZES if abs(number) < limit), "ns")
     micros = _MICROSECONDS.get(unit or guessed)
     return timedelta(microseconds=int(number * micros) if micros else int(number // 1000))
