@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from pipeline.backends import graph_terms as terms
 from pipeline.backends.graph_terms import CLASS_GRAPH_PREFIX, Iri, QuadTerms, Typed
-from pipeline.steps.iris import V
+from pipeline.steps.iris import XSD, V
 from schemas.knowledge import Fact
 
 SPACE_PREFIX = "urn:shinsen:space:"
@@ -115,4 +115,10 @@ def _grouped(quads: Iterable[QuadTerms], key: Callable[[QuadTerms], str]) -> Ite
 def _triples(quads: Sequence[QuadTerms]) -> Iterator[str]:
     """Yield a block per subject, so that a fact node's name is written once."""
     for subject, group in _grouped(quads, lambda quad: quad.subject.value):
-        yield Iri(subject).n3() + " " + " ; ".join(f"{q.predicate.n3()} {q.object.n3()}" for q in group) + " ."
+        yield Iri(subject).n3() + " " + " ; ".join(f"{q.predicate.n3()} {_as_read(q.object)}" for q in group) + " ."
+
+
+def _as_read(term: Iri | Typed) -> str:
+    """Return the term in the form in which Jena gives it back: its DELETE does not find `2` under `2.0`."""
+    whole = isinstance(term, Typed) and term.datatype == XSD + "decimal" and "." not in term.value
+    return Typed(term.value + ".0", term.datatype).n3() if isinstance(term, Typed) and whole else term.n3()

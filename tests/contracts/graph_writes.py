@@ -1,6 +1,7 @@
 """Staging and collecting facts."""
 
 import asyncio
+import json
 
 import pytest
 
@@ -19,6 +20,7 @@ from tests.contracts.graph_fixtures import (
     text,
 )
 
+JSON = "application/sparql-results+json"
 HARD_TEXTS = [
     '"> ; DROP ALL #',
     '" } } ; CLEAR ALL ; INSERT DATA { <a:a> <b:b> "',
@@ -31,6 +33,10 @@ HARD_TEXTS = [
     "",
     "\u0001\u007f",
 ]
+
+
+DECIMALS = ["2", "2.0", "1.50", "0", "-0", "-3", "100", "123456789012345678901234567890", "0.000000000000000000001"]
+OFTEN = "2025-07-08T09:00:00.123456Z"
 
 
 def facts_of_all_kinds() -> list:  # type: ignore[type-arg]
@@ -138,6 +144,19 @@ class GraphWrites(GraphFixtures):
         await graph.collect({"cmms/w/1": live}, 1)
         assert await scanned(graph) == ([kept] if live else [])
         assert len(await graph.triples()) == len(live) // 2
+
+    async def test_nothing_of_a_fact_outlives_it_whatever_its_values(self, graph: Graph) -> None:
+        """Stores have forms of their own for numbers and times, and must find them again to remove them."""
+        decimals = [LiteralValue(value, "decimal") for value in DECIMALS]
+        values = [*decimals, *(one.object for one in facts_of_all_kinds()), LiteralValue("1E3", "double")]
+        values += [LiteralValue(f"2025-07-08T09:00:00{part}", "dateTime") for part in ("Z", ".120Z", ".1234567Z")]
+        sure, unsure = ([fact(F17, "p", v, confidence=c, observed_at=OFTEN) for v in values] for c in (1.0, 1 / 3))
+        for facts in (sure, unsure):
+            await put(graph, *facts)
+            await graph.collect({"cmms/w/1": ""}, 1)
+            assert await graph.triples() == []
+            left = await graph.query("SELECT * { ?s ?p ?o }", None, timeout_s=20, accept=JSON, max_bytes=10_000)
+            assert json.loads(left)["results"]["bindings"] == []
 
     async def test_staging_without_facts_leaves_the_live_ones(self, graph: Graph) -> None:
         kept = fact(F17, "is_a", FORKLIFT)
