@@ -2,11 +2,13 @@
 
 import asyncio
 
+import msgspec
 import pytest
 
+from pipeline.ports.generations import Behind, Rebuild, ReplayPlan, Standing
 from pipeline.ports.state import DeclaredName, Generation, State
 from schemas.access import access_rule
-from tests.contracts.examples import DOCUMENT, manifest
+from tests.contracts.examples import DOCUMENT, at, manifest, record
 
 
 def generation(name: str, created: str = "2025-07-08T00:00:00.000000Z") -> Generation:
@@ -88,3 +90,77 @@ class GenerationsContract:
         with pytest.raises(ValueError, match="live"):
             await state.drop_generation("g1")
         assert [g.name for g in await state.generations()] == ["g1"]
+
+    async def test_a_name_is_never_given_twice(self, state: State) -> None:
+        assert await state.next_generation() == "g1"
+        for name in ("g1", "g2", "other"):
+            await state.create_generation(generation(name))
+        await state.promote("g1")
+        await state.drop_generation("g2")
+        assert await state.next_generation() == "g3"
+
+    async def test_promotions_are_remembered_newest_first(self, state: State) -> None:
+        for name in ("g1", "g2"):
+            await state.create_generation(generation(name))
+        for name, time in (("g1", "T1"), ("g2", "T2"), ("g2", "T3"), ("g1", "T4")):
+            assert await state.promote(name, time) == []
+        assert [(p.generation, p.at) for p in await state.promotions()] == [("g1", "T4"), ("g2", "T2"), ("g1", "T1")]
+
+    async def test_one_that_is_older_is_not_promoted_unless_wanted(self, state: State) -> None:
+        for name in ("g1", "g2"):
+            await state.create_generation(generation(name))
+        await state.promote("g1", unless_older=True)
+        await state.commit("g1", [manifest(ordinal=2), manifest(document="a/b/2", ordinal=1)])
+        await state.commit("g2", [manifest(ordinal=1)])
+        assert await state.promote("g2", unless_older=True) == sorted([DOCUMENT, "a/b/2"])
+        assert [g.state for g in await state.generations()] == ["live", "building"]
+        await state.commit("g2", [manifest(ordinal=3), manifest(document="a/b/2", ordinal=1)])
+        assert await state.promote("g2", unless_older=True) == []
+        assert await state.promote("g1") == []
+        assert [g.state for g in await state.generations()] == ["live", "retired"]
+
+    async def test_one_on_its_way_out_is_no_generation_to_promote(self, state: State) -> None:
+        for name in ("g1", "g2"):
+            await state.create_generation(generation(name))
+        await state.promote("g1")
+        await state.begin_prune("g2")
+        await state.begin_prune("missing")
+        with pytest.raises(KeyError):
+            await state.promote("g2")
+        with pytest.raises(ValueError, match="live"):
+            await state.begin_prune("g1")
+        assert [g.state for g in await state.generations()] == ["live", "pruning"]
+
+    async def test_a_rebuild_is_noted_and_goes_with_its_generation(self, state: State) -> None:
+        plan = ReplayPlan(into="new", start="records:0:5", collections=("erp/機器",))
+        noted = Rebuild(plan=plan, targets={"records:0": 9})
+        await state.save_rebuild("g1", noted)
+        assert await state.rebuild("g1") is None
+        await state.create_generation(generation("g1"))
+        for phase in ("reading", "complete"):
+            await state.save_rebuild("g1", msgspec.structs.replace(noted, phase=phase, filled=3))
+        assert await state.rebuild("g1") == msgspec.structs.replace(noted, phase="complete", filled=3)
+        await state.drop_generation("g1")
+        await state.create_generation(generation("g1"))
+        assert await state.rebuild("g1") is None
+
+    async def test_versions_can_be_changed(self, state: State) -> None:
+        await state.create_generation(generation("g1"))
+        await state.set_versions("g1", {"embedder": "e6"})
+        await state.set_versions("missing", {})
+        assert [g.versions for g in await state.generations()] == [{"embedder": "e6"}]
+
+    async def test_what_a_generation_lacks_is_counted_and_listed(self, state: State) -> None:
+        await state.create_generation(generation("g1"))
+        keys = ["a/b/1", "a/b/2", "a/b/3", "a/b2/1", "z/z/1"]
+        await state.advance([record(document=key, ordinal=2) for key in keys])
+        await state.commit("g1", [manifest(document="a/b/1", ordinal=2), manifest(document="a/b/2", ordinal=1)])
+        await state.commit("g1", [manifest(document="a/b/3", ordinal=2), manifest(document="a/b2/1", ordinal=2)])
+        await state.collected("g1", [("a/b/1", at(2)), ("a/b/2", at(1)), ("a/b2/1", at(2))], 1)
+        await state.mark_relinks("g1", ["a/b/1"])
+        lacking = [Behind(key, at(2)) for key in ("a/b/2", "a/b/3", "z/z/1")]
+        assert await state.behind("g1") == lacking
+        assert await state.behind("g1", prefix="a/b/") == lacking[:2]
+        assert await state.behind("g1", after="a/b/2", limit=1) == lacking[1:2]
+        assert await state.standing("g1") == Standing(records=5, behind=3, relinks=1)
+        assert await state.standing("missing") == Standing(records=5, behind=5, relinks=0)
