@@ -36,7 +36,8 @@ class SourceNote(msgspec.Struct, frozen=True, kw_only=True):
     """One character per event in order: `x` for one that a lower position was all that was wrong with, although it
     happened later than what stands; `.` for every other."""
     mark: tuple[str, str] | None = None
-    """The last mark (a heartbeat): `reached` and source time. It counts as `x` when its place had come further before."""
+    """The last mark (a heartbeat): `reached` and source time. It counts as `x` when an earlier event of its place is
+    higher."""
 
 
 class SourceHead(msgspec.Struct, frozen=True, kw_only=True):
