@@ -13,7 +13,7 @@ T = TypeVar("T")
 KEPT_S = 0.5
 SHARE = 10
 """A result is kept at least this many times longer than reading it took: a read that grew slow takes at most a
-tenth of the time of its store."""
+tenth of its store's time."""
 
 
 class Recent(Generic[T]):
@@ -23,8 +23,10 @@ class Recent(Generic[T]):
     Errors are not kept: they go to the caller, and the next one reads again.
     """
 
-    def __init__(self, read: Callable[[], Awaitable[T]], kept_s: float = KEPT_S, stale_s: float = 0.0) -> None:
-        self._read, self._kept_s, self._stale_s = read, kept_s, stale_s
+    def __init__(
+        self, read: Callable[[], Awaitable[T]], kept_s: float = KEPT_S, stale_s: float = 0.0, share: int = SHARE
+    ) -> None:
+        self._read, self._kept_s, self._stale_s, self._share = read, kept_s, stale_s, share
         self._lock = asyncio.Lock()
         self._kept: tuple[T] | None = None
         self._until = 0.0
@@ -55,7 +57,7 @@ class Recent(Generic[T]):
             started = time.monotonic()
             result = await self._read()
             ended = time.monotonic()
-            self._kept, self._until = (result,), ended + max(self._kept_s, SHARE * (ended - started))
+            self._kept, self._until = (result,), ended + max(self._kept_s, self._share * (ended - started))
             return result
 
     async def close(self) -> None:

@@ -43,9 +43,13 @@ class StackGenerations:
         raise BackendUnavailable("no generation is live: start a worker, or promote one")
 
     @asynccontextmanager
-    async def pinned(self) -> AsyncIterator[Indexes]:
-        """Hand out the live generation's indexes. Raises BackendUnavailable when it was removed meanwhile."""
-        name = await self.live_name()
+    async def pinned(self, name: str = "") -> AsyncIterator[Indexes]:
+        """Hand out the indexes of the live generation, or of another one.
+
+        Raises BackendUnavailable when it was removed meanwhile.
+        """
+        live = await self.live_name()
+        name, self._live = name or live, live
         opened = self._opened(name)
         opened.pins += 1
         try:
@@ -60,19 +64,18 @@ class StackGenerations:
             self._let_go(name)
 
     async def _check_kept(self, name: str, because: Exception | None = None) -> None:
-        if name not in {g.name for g in await self._state.generations() if g.state in ("live", "retired")}:
+        if name not in {g.name for g in await self._state.generations() if g.state != "pruning"}:
             raise BackendUnavailable(
                 f"the generation {name} was removed while this request read it; ask again"
             ) from because
 
     def _opened(self, name: str) -> _Open:
-        """Return a generation's indexes; others that nobody reads are closed."""
+        """Return a generation's indexes; others that nobody reads, and that are not live, are closed."""
         if name not in self._open:
             chunks, graph = self._open_indexes(name)
             self._open[name] = _Open(Indexes(name, chunks, graph))
             log.info("generation_opened", generation=name)
-        self._live = name
-        for other in list(self._open):
+        for other in self._open.keys() - {name}:
             self._let_go(other)
         return self._open[name]
 

@@ -57,9 +57,9 @@ class StackSignals:
     ) -> None:
         self._state, self._live, self._reader, self._stages, self._clock = state, live, reader, stages, clock
         self.times = ChangeTimes()
-        self._lag = Recent(self.look, stale_s=STALE_S)
+        self._lag = Recent(self.look, stale_s=STALE_S, share=1)
         # Apart from the others: events are taken while the state store is down, and before there is a generation.
-        self._unread = Recent(lambda: reader.read([stages.reconcile()]), stale_s=STALE_S)
+        self._unread = Recent(lambda: reader.read([stages.reconcile()]), stale_s=STALE_S, share=1)
         self._pending = Recent(self._count_pending, stale_s=STALE_S)
         self._counts = Recent(self._count, stale_s=STALE_S)
         self._stores = StoreHealth({"postgres": state.generations, "kafka": reader.probe, **probes}, clock)
