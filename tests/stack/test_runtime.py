@@ -83,13 +83,12 @@ class TestDoor:
         few = stack.settings.model_copy(update={"max_backlog": 2})
         async with serving(few) as (_, client):
             first = await client.post("/v1/events", json=[event(str(n)) for n in range(3)])
-            assert first.status_code == 202, "a batch beyond the limit alone is taken when nothing waits"
+            assert first.status_code == 202, f"a batch beyond the limit alone is taken when nothing waits: {first.text}"
             await asyncio.sleep(2)
-            for _ in range(2):  # a look at the lag may be the last one's
-                refused = await client.post("/v1/events", json=event("9"))
-                await asyncio.sleep(0.5)
+            refused = await client.post("/v1/events", json=event("9"))
             assert refused.status_code == 429 and int(refused.headers["retry-after"]) > 0
-            assert "3 events wait" in refused.json()["detail"] or "4 events wait" in refused.json()["detail"]
+            assert "3 events wait" in refused.json()["detail"]
+            assert sum([await stack.length(stack.topics.events.name, n) for n in range(2)]) == 3
 
 
 class TestLag:
@@ -169,9 +168,8 @@ class TestOutcomes:
                 headers = [(ARRIVED, b"yesterday"), (APPLIED, b"\xff")]
                 await producer.send_and_wait(stack.topics.outcomes.name, value, key=b"k", headers=headers)
         outcome = Outcome(event="e-0-2", document="cmms/reports/2", position="1", outcome="applied")
-        await self.announce(
-            stack, runtime, outcome, **{ARRIVED: "2026-01-01T00:00:00Z", APPLIED: "2026-01-01T00:00:01Z"}
-        )
+        stamps = {ARRIVED: "2026-01-01T00:00:00Z", APPLIED: "2026-01-01T00:00:01Z"}
+        await self.announce(stack, runtime, outcome, **stamps)
         for _ in range(100):
             if runtime.histograms():
                 break
@@ -210,9 +208,7 @@ class TestGenerations:
 
 
 async def test_a_letter_of_a_record_goes_back_to_the_workers(stack: Stack, runtime: StackRuntime) -> None:
-    assert await runtime.retry(["nope"]) == {
-        "nope": "unknown: no dead letter has this id; `shinsen dlq list` shows them"
-    }
+    assert (await runtime.retry(["nope"]))["nope"].startswith("unknown: no dead letter has this id")
     [submission] = await runtime.submit([RawEvent(value=b"not json")])
     assert "rejected again" in (await runtime.retry([submission.dead_letter]))[submission.dead_letter]
 
