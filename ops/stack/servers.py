@@ -148,9 +148,14 @@ def _in_ci() -> bool:
     return os.environ.get("CI", "").lower() in {"true", "1"}
 
 
+def site_of(server: Server, data_dir: Path) -> Site:
+    """Where a server that was once started lives."""
+    return _site(server, data_dir.resolve(), default_cache())
+
+
 def _healthy(name: str, data_dir: Path) -> bool:
     server = registry.named(name)
-    return server.healthy(_site(server, data_dir, default_cache()))
+    return server.healthy(site_of(server, data_dir))
 
 
 def _site(server: Server, data_dir: Path, cache: Path) -> Site:

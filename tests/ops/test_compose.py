@@ -126,7 +126,9 @@ def test_in_prod_the_stores_have_no_way_out() -> None:
 # ---------------------------------------------------------------- settings and secrets
 
 
-def test_each_setting_that_is_passed_exists_and_is_valid(stack: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_setting_that_is_passed_exists_and_is_valid(
+    stack: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     known = {f"SHINSEN_{name.upper()}" for name in Settings.model_fields}
     known |= {f"SHINSEN_{name.upper()}_FILE" for name in SECRET}
     for name in OURS:

@@ -3,15 +3,19 @@
 import os
 import signal
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from ops.stack import ports, process, servers, state, tools
+from ops.stack import addresses, ports, process, registry, servers, state, tools
 from ops.stack.__main__ import main
 from ops.stack.errors import StackError
 from ops.stack.fetch import Fetcher
+from ops.stack.holder import end_holder, holder, holding
 from ops.stack.process import Launch, Process
+from ops.stack.programs import Api
 
 
 @pytest.fixture
@@ -144,3 +148,62 @@ def test_the_command_line_reports_errors(tmp_path: Path, capsys: pytest.CaptureF
     assert "no server 'redis'" in capsys.readouterr().err
     assert main(["status", "--data", str(tmp_path)]) == 1
     assert main(["down", "--data", str(tmp_path)]) == 0
+
+
+def test_how_a_process_ended_is_known(tmp_path: Path) -> None:
+    ended = process.spawn(Launch(["sh", "-c", "exit 2"]), cwd=tmp_path, log=tmp_path / "log")
+    assert process.wait_until(lambda: process.exit_code(ended) is not None, 10)
+    assert process.exit_code(ended) == 2
+    killed = process.spawn(Launch(["sleep", "60"]), cwd=tmp_path, log=tmp_path / "log")
+    assert process.exit_code(killed) is None
+    process.end(killed, signal.SIGKILL, 5)
+    assert process.exit_code(killed) == -signal.SIGKILL
+
+
+def test_our_own_programs_start_last_and_are_known_by_name() -> None:
+    plan = registry.plan(["api", "worker-2", "connect", "oxigraph"])
+    waves = [[server.name for server in wave] for wave in registry.waves(plan)]
+    assert waves == [["kafka", "postgres", "oxigraph"], ["connect"], ["api", "worker-2"]]
+    with pytest.raises(StackError, match="no server 'worker-x'"):
+        registry.named("worker-x")
+
+
+def test_the_api_listens_where_it_is_told_and_stays_there() -> None:
+    assert Api(8123).choose_ports({}, [])["http"] == 8123
+    assert Api(8124).choose_ports({"http": 8123}, [])["http"] == 8124
+    assert Api().choose_ports({"http": 8123}, [])["http"] == 8123
+
+
+def test_addresses_are_read_as_they_were_written(tmp_path: Path) -> None:
+    settings = {"SHINSEN_POSTGRES": "postgresql://a:b'c d@host/db", "SHINSEN_SPACE": ""}
+    addresses.write(tmp_path, settings)
+    assert addresses.read(tmp_path) == settings
+    shell = f'. {tmp_path / addresses.FILE}; printf %s "$SHINSEN_POSTGRES"'
+    assert (
+        subprocess.run(["sh", "-c", shell], capture_output=True, text=True, check=True).stdout
+        == settings["SHINSEN_POSTGRES"]
+    )
+    with pytest.raises(StackError, match="there is no") as failure:
+        addresses.read(tmp_path / "elsewhere")
+    assert "make stack" in failure.value.todo
+
+
+def test_one_process_runs_a_stack(tmp_path: Path) -> None:
+    with holding(tmp_path):
+        other = [sys.executable, "-m", "ops.stack", "run", "--data", str(tmp_path), "--port", "0"]
+        done = subprocess.run(other, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 1
+        assert f"runs already (process {os.getpid()})" in done.stderr and "make stack-down" in done.stderr
+    assert holder(tmp_path) is None and not end_holder(tmp_path)
+
+
+def test_a_taken_port_of_the_api_is_said_before_anything_starts(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind((ports.HOST, 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        command = [sys.executable, "-m", "ops.stack", "run", "--data", str(tmp_path), "--port", str(port)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert f"port {port}" in done.stderr and "make stack PORT=" in done.stderr
+    assert "nothing ran" in done.stdout and servers.endpoints(tmp_path) == {}

@@ -10,13 +10,13 @@ import psycopg
 import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 
-from ops.stack import process, servers, state
+from ops.stack import process, registry, servers, state
 from ops.stack.errors import StackError
 
 from .rounds import ROUNDS, TEXT
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(600)]
-NAMES = list(servers.DEFAULT)
+NAMES = list(registry.DEFAULT)
 
 
 @pytest.fixture(scope="module")
