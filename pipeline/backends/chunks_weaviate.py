@@ -156,16 +156,16 @@ class WeaviateChunks:
 
     async def get(self, ids: Sequence[str], *, vectors: bool = True) -> dict[str, IndexedChunk]:
         """See ChunkIndex.get."""
-        found = await self._read(await self._collection(), list(dict.fromkeys(ids)))
-        bare = {} if vectors else {"vector": None, "vector_model": ""}
-        return {name: msgspec.structs.replace(chunk, **bare) for name, chunk in found.items()}
+        return await self._read(await self._collection(), list(dict.fromkeys(ids)), vectors=vectors)
 
-    async def _read(self, collection: Collection, ids: Sequence[str]) -> dict[str, IndexedChunk]:
+    async def _read(
+        self, collection: Collection, ids: Sequence[str], *, vectors: bool = True
+    ) -> dict[str, IndexedChunk]:
         found: list[IndexedChunk] = []
         for start in range(0, len(ids), READ_BATCH):
             asked = [at.chunk_uuid(chunk_id) for chunk_id in ids[start : start + READ_BATCH]]
             with self._answering():
-                page = await collection.query.fetch_objects_by_ids(asked, limit=len(asked), include_vector=True)
+                page = await collection.query.fetch_objects_by_ids(asked, limit=len(asked), include_vector=vectors)
             found += [at.to_chunk(o.properties, o.vector) for o in page.objects]
         return {chunk.id: chunk for chunk in found}
 

@@ -5,7 +5,7 @@ both ends. What they would split, trim or lose is written as its bytes in hexade
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 ESCAPE = "\x02"
 BIGRAM = "\x03"
@@ -13,6 +13,8 @@ BIGRAM = "\x03"
 
 # Control characters, all white space, surrogates (gRPC carries UTF-8), and no character at all.
 _UNSAFE_TOKEN = re.compile(r"[\x00-\x20\x7f\s\ud800-\udfff]|\A\Z")
+_BETWEEN = "\x00"
+_UNSAFE_WITHIN = re.compile(r"[\x01-\x20\x7f\s\ud800-\udfff]")
 _UNSAFE_KEY = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]|\A\s|\s\Z|\A\Z")
 
 
@@ -31,14 +33,22 @@ def token(text: str, mark: str = "") -> str:
     return mark + (_hexadecimal(text) if _UNSAFE_TOKEN.search(text) else text)
 
 
-def column(tokens: Iterable[str], mark: str = "") -> str:
+def column(tokens: Sequence[str], mark: str = "") -> str:
     """Return the text of a `whitespace` property that holds exactly these tokens."""
+    # A chunk has hundreds of which hardly one is unsafe: one look at all of them costs a tenth of one at each.
+    joined = _BETWEEN.join(tokens)
+    if joined and "" not in tokens and joined.count(_BETWEEN) == len(tokens) - 1 and not _UNSAFE_WITHIN.search(joined):
+        return mark + joined.replace(_BETWEEN, " " + mark)
     return " ".join(token(text, mark) for text in tokens)
 
 
 def tokens(text: str, mark: str = "") -> tuple[str, ...]:
     """Read a column back."""
-    return tuple(_read(part.removeprefix(mark)) for part in text.split(" ")) if text else ()
+    if not text:
+        return ()
+    if ESCAPE not in text:
+        return tuple((text.replace(mark, "") if mark else text).split(" "))
+    return tuple(_read(part.removeprefix(mark)) for part in text.split(" "))
 
 
 def key(text: str) -> str:
