@@ -13,6 +13,7 @@ from pipeline.steps.iris import node_iri, term_iri
 from schemas.document import IndexedChunk, Manifest
 from schemas.knowledge import SAME_AS, Fact
 from schemas.outcome import DeadLetter
+from schemas.position import as_sent
 from schemas.record import Record
 
 
@@ -61,11 +62,12 @@ def _lines(items: Iterable[Any]) -> str:
 
 
 def _record(record: Record) -> Any:
-    return [record.document, record.op, record.position, record.version, record.occurred_at, record.columns]
+    position = as_sent(record.position)  # how often a late version filled it depends on the order of arrival
+    return [record.document, record.op, position, record.version, record.occurred_at, record.columns]
 
 
 def _manifest(manifest: Manifest) -> Any:
-    return manifest
+    return msgspec.structs.replace(manifest, position=as_sent(manifest.position))
 
 
 def _chunk(chunk: IndexedChunk) -> Any:
@@ -78,7 +80,7 @@ def _fact(fact: Fact) -> Any:
 
 
 def _letter(letter: DeadLetter) -> Any:
-    return (letter.document, letter.position, letter.code, hashlib.sha256(letter.payload).hexdigest())
+    return (letter.document, as_sent(letter.position), letter.code, hashlib.sha256(letter.payload).hexdigest())
 
 
 async def _letters(state: State) -> AsyncIterator[DeadLetter]:

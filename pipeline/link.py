@@ -15,6 +15,7 @@ from schemas.document import ChunkRef, Document, IndexedChunk, Manifest
 from schemas.knowledge import Fact, FactDraft
 from schemas.messages import Prepared
 from schemas.outcome import Outcome
+from schemas.position import as_sent
 
 
 class Linked(msgspec.Struct):
@@ -139,4 +140,4 @@ def _deleted(prepared: Prepared) -> Manifest:
 
 def _facts_version(position: str, drafts: Sequence[FactDraft]) -> str:
     """Return 16 hex digits that change with the position and with what the text was linked to."""
-    return hashlib.sha256(msgspec.json.encode([position, drafts])).hexdigest()[:16]
+    return hashlib.sha256(msgspec.json.encode([as_sent(position), drafts])).hexdigest()[:16]

@@ -1,11 +1,12 @@
 """Reconcile: only events that advance the position of their key pass; everything else ends here, counted."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
 from pipeline.errors import InvalidEvent
 from pipeline.ports.state import Advance, State
+from pipeline.source_notes import SourceNotes
 from schemas.change_event import ChangeEvent, document_key
 from schemas.outcome import Outcome, OutcomeName
 from schemas.record import Record
@@ -33,16 +34,26 @@ class Reconciler:
         self._state = state
         self._positioned: dict[tuple[str, str], bool] = {}
 
-    async def reconcile(self, batch: Sequence[Arrived]) -> Reconciled:
-        """Advance records; the caller announces `ended` before it commits its offset."""
-        done = Reconciled([], [], [])
+    async def reconcile(self, batch: Sequence[Arrived], reconciled: Mapping[str, int] | None = None) -> Reconciled:
+        """Advance records; the caller announces `ended` before it commits its offset.
+
+        `reconciled` (place → first offset above this batch and all before it) is noted with what the batch
+        says of its sources, once the records have it: see `Sources.note_sources`.
+        """
+        done, notes = Reconciled([], [], []), SourceNotes()
         for run in _runs(batch):
-            await self._run(run, done)
+            await self._run(run, done, notes)
+        if notes or reconciled:
+            await self._state.note_sources(notes.all(), reconciled or {})
         return done
 
-    async def _run(self, run: Sequence[Arrived], done: Reconciled) -> None:
+    async def _run(self, run: Sequence[Arrived], done: Reconciled, notes: SourceNotes) -> None:
         passed: list[Arrived] = []
         for arrived in run:
+            if arrived.event.op == "mark":
+                notes.saw(arrived.event_id, arrived.event)
+                done.ended.append(_outcome(arrived.event_id, "", "", "duplicate"))
+                continue
             try:
                 await self._check_positioned(arrived.event)
             except InvalidEvent as error:
@@ -51,10 +62,12 @@ class Reconciler:
             passed.append(arrived)
         if passed and passed[0].event.op == "truncate":
             await self._truncate(passed[0], done)
+            notes.saw(passed[0].event_id, passed[0].event)
             return
-        offered = await self._filled(passed)
-        for record, result in zip(offered, await self._state.advance(offered), strict=True):
+        offered = [_record(arrived) for arrived in passed]
+        for arrived, record, result in zip(passed, offered, await self._state.advance(offered), strict=True):
             _note(record, result, done)
+            notes.saw(arrived.event_id, arrived.event, result)
 
     async def _check_positioned(self, event: ChangeEvent) -> None:
         key = (event.source, event.collection)
@@ -71,58 +84,47 @@ class Reconciler:
                 position=event.position,
             )
 
-    async def _filled(self, run: Sequence[Arrived]) -> list[Record]:
-        """Make records; columns that the source did not send come from the record before."""
-        asked = [a.event.document for a in run if a.event.unavailable]
-        before = await self._state.records(asked) if asked else {}
-        return [_record(a, before.get(a.event.document)) for a in run]
-
     async def _truncate(self, arrived: Arrived, done: Reconciled) -> None:
         """Raise the floor, and lift all below it, deletes too, to a delete at the floor.
 
-        An event that arrives later but is older ends at the same delete: see `State.advance`.
+        An event that arrives later but is older ends at the same delete: see `State.advance`. What is above
+        it is offered the delete too: it may have taken a column from below.
         """
         event = arrived.event
         await self._state.set_floor(event.source, event.collection, event.position, event.version, event.occurred_at)
         prefix = document_key(event.source, event.collection, "")
-        below = [r async for r in self._state.scan_records(prefix) if r.position < event.position]
-        for result in await self._state.advance([_lifted(record, arrived) for record in below]):
-            if result.result == "advanced":
+        there = [record async for record in self._state.scan_records(prefix)]
+        for result in await self._state.advance([_lifted(record, arrived) for record in there]):
+            if result.result in ("advanced", "filled"):
                 done.advanced.append(result.record)
         done.ended.append(_outcome(arrived.event_id, event.document, event.position, "applied"))
 
 
 def _runs(batch: Sequence[Arrived]) -> Iterator[list[Arrived]]:
-    """Cut a batch where one event must see the effect of an earlier one: truncates, and filled columns."""
+    """Cut a batch around truncates: what comes after one must see its floor."""
     run: list[Arrived] = []
-    seen: set[str] = set()
     for arrived in batch:
-        event = arrived.event
-        alone = event.op == "truncate"
-        if run and (alone or (event.unavailable and event.document in seen)):
+        if arrived.event.op != "truncate":
+            run.append(arrived)
+            continue
+        if run:
             yield run
-            run, seen = [], set()
-        run.append(arrived)
-        seen.add(event.document)
-        if alone:
-            yield run
-            run, seen = [], set()
+            run = []
+        yield [arrived]
     if run:
         yield run
 
 
-def _record(arrived: Arrived, before: Record | None) -> Record:
+def _record(arrived: Arrived) -> Record:
     event = arrived.event
-    columns = dict(event.columns)
-    if before is not None:
-        columns.update({name: before.columns[name] for name in event.unavailable if name in before.columns})
     return Record(
         document=event.document,
         op="delete" if event.op == "delete" else "upsert",
         position=event.position,
         version=event.version,
         occurred_at=event.occurred_at,
-        columns=columns,
+        columns=event.columns,
+        unavailable=event.unavailable,
         origins=(arrived.event_id,),
         lane=event.lane,
     )
@@ -145,9 +147,9 @@ def _note(offered: Record, advance: Advance, done: Reconciled) -> None:
     event_id = offered.origins[-1]
     if advance.result == "duplicate":
         done.ended.append(_outcome(event_id, offered.document, offered.position, "duplicate"))
-    elif advance.result in ("superseded", "truncated"):
+    elif advance.result in ("superseded", "truncated", "filled"):
         done.ended.append(_outcome(event_id, offered.document, offered.position, "superseded"))
-    if advance.result in ("advanced", "redelivered", "truncated"):
+    if advance.result in ("advanced", "redelivered", "truncated", "filled"):
         done.advanced.append(advance.record)
 
 

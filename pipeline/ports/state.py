@@ -7,6 +7,7 @@ import msgspec
 
 from pipeline.ports.generations import Generation, GenerationRows
 from pipeline.ports.publishing import DeclaredName, Publishing
+from pipeline.ports.sources import Sources
 from schemas.access import AccessRule
 from schemas.document import Manifest
 from schemas.outcome import DeadLetter, Outcome, OutcomeName
@@ -19,8 +20,9 @@ class Advance(msgspec.Struct, frozen=True):
     """What happened to a record offered to the state store."""
 
     result: str
-    """`advanced`, `redelivered` (this very event already won), `duplicate`, `superseded`, or `truncated`:
-    superseded by the floor of its collection, at which a delete now stands."""
+    """`advanced`, `redelivered` (this very event already won), `duplicate`, `superseded`, `filled` (superseded, but
+    what stands took columns from it), or `truncated`: superseded by the floor of its collection, at which a delete
+    now stands."""
     record: Record
     """The record that stands now."""
 
@@ -50,7 +52,7 @@ class Pending(msgspec.Struct, frozen=True):
     """Stage of the committed manifest: ``, `text` or `full`."""
 
 
-class State(Publishing, GenerationRows, Protocol):
+class State(Publishing, GenerationRows, Sources, Protocol):
     """Records, positions, manifests, names, outcomes, dead letters, offsets, generations.
 
     Each call is atomic and durable when it returns. Positions compare as plain byte strings.
@@ -73,6 +75,11 @@ class State(Publishing, GenerationRows, Protocol):
         that position as the winner, else `duplicate`. A winner takes over the loser's unannounced
         origins. Below the collection's floor, unless a newer record stands, the result is `truncated`:
         a delete at the floor stands, as if the record had been there when its collection was truncated.
+
+        Columns in `unavailable` are those of the newest older version that brought them: of the row that
+        stands, or of a version that comes late (`filled`, also when it comes again: the row has new columns
+        under a position that is greater, see `schemas.position.next_filling`). In the end the same row
+        stands in any order of arrival.
         """
 
     async def records(self, documents: Sequence[str]) -> dict[str, Record]:

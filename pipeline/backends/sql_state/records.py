@@ -5,9 +5,11 @@ from typing import NamedTuple
 
 import msgspec
 
+from pipeline.backends.sql_state import borrowed
 from pipeline.backends.sql_state.transaction import Row, Transaction, marks, sliced, value_rows
 from pipeline.ports.state import Advance, CollectionState
 from schemas.change_event import split_document_key
+from schemas.position import as_sent
 from schemas.record import Record
 
 COLLECTION = "source, collection, positioned, floor, floor_version, floor_at"
@@ -70,13 +72,26 @@ def set_floor(tx: Transaction, source: str, name: str, floor: str, version: str,
     )
 
 
+class _Standing(msgspec.Struct):
+    """What stands now of the locked documents."""
+
+    rows: dict[str, Record]
+    borrowed: dict[str, borrowed.Origins]
+
+    def put(self, record: Record, origins: borrowed.Origins) -> Record:
+        self.rows[record.document], self.borrowed[record.document] = record, origins
+        return record
+
+
 def advance(tx: Transaction, offered: Sequence[Record]) -> list[Advance]:
     """Offer records one by one."""
-    rows = _locked(tx, sorted({record.document for record in offered}))
-    before = dict(rows)
+    documents = sorted({record.document for record in offered})
+    standing = _Standing(_locked(tx, documents), borrowed.read(tx, documents))
+    before, borrowed_before = dict(standing.rows), dict(standing.borrowed)
     floors: dict[tuple[str, str], Floor] = {}
-    answers = [_offer(tx, record, rows, _floor(tx, record.document, floors)) for record in offered]
-    _write(tx, [record for document, record in rows.items() if record is not before[document]])
+    answers = [_offer(tx, record, standing, _floor(tx, record.document, floors)) for record in offered]
+    _write(tx, [record for document, record in standing.rows.items() if record is not before[document]])
+    borrowed.write(tx, borrowed_before, standing.borrowed)
     return answers
 
 
@@ -111,20 +126,24 @@ def _floor(tx: Transaction, document: str, floors: dict[tuple[str, str], Floor])
     return floors[source, name]
 
 
-def _offer(tx: Transaction, record: Record, rows: dict[str, Record], floor: Floor) -> Advance:
-    """Compare with what stands in `rows`, and put there what shall stand."""
-    standing = rows[record.document]
+def _offer(tx: Transaction, record: Record, now: _Standing, floor: Floor) -> Advance:
+    """Compare with what stands, and put there what shall stand."""
+    standing, origins = now.rows[record.document], now.borrowed.get(record.document, {})
     origin = record.origins[-1] if record.origins else ""
     if origin and origin in standing.origins:
         return Advance("redelivered", standing)
     if record.position < floor.position and standing.position <= floor.position:
-        rows[record.document] = _truncated(record, standing, floor)
-        return Advance("truncated", rows[record.document])
+        return Advance("truncated", now.put(_truncated(record, standing, floor), {}))
     if record.position <= standing.position:
-        return Advance(_lost(tx, record, standing, origin), standing)
-    won = msgspec.structs.replace(record, origins=(*standing.origins, *record.origins))
-    rows[record.document] = won
-    return Advance("advanced", won)
+        if filled := borrowed.late(record, standing, origins, floor.position):
+            now.put(*filled)
+        # Said again when the event comes again: what was to follow from it may not have happened.
+        result = "filled" if record.position in now.borrowed.get(record.document, {}).values() else ""
+        return Advance(result or _lost(tx, record, standing, origin), now.rows[record.document])
+    won, origins = borrowed.won(record, standing, origins, floor.position)
+    return Advance(
+        "advanced", now.put(msgspec.structs.replace(won, origins=(*standing.origins, *won.origins)), origins)
+    )
 
 
 def _truncated(record: Record, standing: Record, floor: Floor) -> Record:
@@ -143,7 +162,7 @@ def _truncated(record: Record, standing: Record, floor: Floor) -> Record:
 
 
 def _lost(tx: Transaction, record: Record, standing: Record, origin: str) -> str:
-    if record.position < standing.position:
+    if record.position < as_sent(standing.position):
         return "superseded"
     known = tx.execute(
         "SELECT 1 FROM outcomes WHERE event = ? AND outcome = 'applied' UNION ALL"

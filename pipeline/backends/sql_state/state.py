@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from pipeline.backends.sql_state import generations, manifests, names, outcomes, records
 from pipeline.backends.sql_state.generation_state import SqlGenerations
 from pipeline.backends.sql_state.publishing_state import SqlPublishing
+from pipeline.backends.sql_state.sources_state import SqlSources
 from pipeline.ports.state import Advance, CollectionState, DeclaredName, Pending
 from schemas.access import AccessRule
 from schemas.document import Manifest
@@ -14,7 +15,7 @@ from schemas.record import Record
 PAGE = 500
 
 
-class SqlState(SqlPublishing, SqlGenerations):
+class SqlState(SqlPublishing, SqlGenerations, SqlSources):
     """See `pipeline.ports.state.State` for what each method promises."""
 
     async def collection(self, source: str, collection: str, *, positioned: bool) -> CollectionState:

@@ -59,6 +59,13 @@ ADDED = (
     "CREATE TABLE IF NOT EXISTS rebuilds (generation {text} PRIMARY KEY, body {text} NOT NULL)",
     """CREATE TABLE IF NOT EXISTS promotions (
         number {int} PRIMARY KEY, generation {text} NOT NULL, at {text} NOT NULL)""",
+    """CREATE TABLE IF NOT EXISTS source_epochs (
+        source {text} NOT NULL, epoch {int} NOT NULL, starts {text} NOT NULL, at {text} NOT NULL,
+        PRIMARY KEY (source, epoch))""",
+    """CREATE TABLE IF NOT EXISTS source_heads (
+        source {text} NOT NULL, place {text} NOT NULL, head {text} NOT NULL, version {text} NOT NULL,
+        at {text} NOT NULL, recent {text} NOT NULL, PRIMARY KEY (source, place))""",
+    "CREATE TABLE IF NOT EXISTS borrowed_columns (document {text} PRIMARY KEY, origins {text} NOT NULL)",
 )
 """What came later; files that were made before get it when they are opened. Nothing that is there is changed."""
 
