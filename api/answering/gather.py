@@ -40,7 +40,10 @@ class Gatherer:
         """Ask for the route's evidence; the texts are searched in any case, the others build on them."""
         strategy: str = decision.strategy
         found = await self._run("vector", ask_chunks(self._ask))
+        self._ask.reader.chunks_away = self._ask.reader.chunks_away or self._failed()
         passages = found
+        if self._failed() and strategy == "vector" and self._ask.entities:
+            strategy = "graph"  # without the texts' index, what the question names leads to documents
         if strategy in ("db", "all"):
             records = await self._run("db", ask_records(self._ask, found), self._weak_records)
             passages = _merged(records, found) if strategy == "all" else records
@@ -69,6 +72,9 @@ class Gatherer:
         ms = round((time.perf_counter() - started) * 1000, 2)
         self._steps.append(RouteStep(source=source, hits=len(passages), ms=ms, outcome=outcome))
         return passages
+
+    def _failed(self) -> bool:
+        return self._steps[-1].outcome in ("error", "timeout")
 
     def _weak_records(self, passages: Sequence[Passage]) -> bool:
         """Say whether the records hold too little of what is asked of the entity."""

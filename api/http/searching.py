@@ -19,8 +19,9 @@ from api.retrieval.filters import compile_filters
 from api.retrieval.highlight import highlights, words_of
 from api.retrieval.passages import Passage, read_passages
 from api.retrieval.question import ALPHAS, AnalyzedQuestion, analyze_question
-from api.retrieval.reader import document_info, open_reader
+from api.retrieval.reader import Reader, document_info, open_reader
 from api.retrieval.search import CHUNKS_PER_DOCUMENT, Candidate, SearchPlan, search
+from pipeline.errors import BackendUnavailable
 from pipeline.ports.runtime import Runtime
 from schemas.query import HitParts, SearchHit, SearchRequest, SearchResponse
 
@@ -54,7 +55,7 @@ async def search_texts(
         per_document=_ALL_CHUNKS if where.documents else CHUNKS_PER_DOCUMENT,
     )
     async with open_reader(runtime, asker) as reader:
-        found = await search(reader, question, plan)
+        found = await _searched(reader, question, plan, options.source_timeout_s)
         page = found[data.offset : data.offset + data.top_k]
         passages = await read_passages(reader, page, "vector")
     runtime.hurry(sorted({c.document for c in page if c.manifest.stage == "text"}))
@@ -69,6 +70,15 @@ async def search_texts(
         warnings=list(question.notes),
         explanation=_explanation(question, data, found) if data.explain else None,
     )
+
+
+async def _searched(reader: Reader, question: AnalyzedQuestion, plan: SearchPlan, timeout_s: float) -> list[Candidate]:
+    """Search; nothing else could answer, so an index that does not is an error."""
+    try:
+        async with asyncio.timeout(timeout_s):
+            return await search(reader, question, plan)
+    except TimeoutError as error:
+        raise BackendUnavailable(f"the chunk index did not answer within {timeout_s:g} s; ask again") from error
 
 
 def _hits(question: AnalyzedQuestion, passages: Sequence[Passage]) -> list[SearchHit]:

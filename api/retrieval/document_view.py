@@ -1,5 +1,6 @@
 """One document as an asker may see it."""
 
+import asyncio
 from typing import Any
 
 import msgspec
@@ -7,6 +8,8 @@ import msgspec
 from api.retrieval.access import Asker
 from api.retrieval.labels import Labels, NodeInfo, node_info
 from api.retrieval.reader import Reader, document_info
+from api.retrieval.record_texts import record_chunks
+from pipeline.errors import BackendUnavailable
 from pipeline.mapping import Mappings
 from pipeline.mapping.check import restricted_columns
 from pipeline.mapping.row import Row
@@ -15,6 +18,9 @@ from schemas.document import Manifest
 from schemas.knowledge import Fact
 from schemas.query import DocumentInfo
 from schemas.record import Record
+
+_STORE_S = 5.0
+"""So long one store may take; then the document is shown without it."""
 
 
 class FactView(msgspec.Struct, frozen=True, kw_only=True):
@@ -67,6 +73,7 @@ class DocumentView(msgspec.Struct, frozen=True, kw_only=True):
     chunks: list[ChunkView]
     facts: list[FactView]
     acl: AccessView
+    warnings: list[str] = []
 
 
 async def view_document(reader: Reader, mappings: Mappings, key: str) -> DocumentView | None:
@@ -74,8 +81,7 @@ async def view_document(reader: Reader, mappings: Mappings, key: str) -> Documen
     manifest = (await reader.manifests([key])).get(key)
     if manifest is None:
         return None
-    chunks = await _chunks(reader, manifest)
-    facts = await reader.live_facts(await reader.indexes.graph.facts_of([key]))
+    chunks, facts, warnings = await _chunks(reader, manifest), *await _facts(reader, key)
     record = (await reader.runtime.state.records([key])).get(key)
     labels = Labels()
     labels.learn(facts)
@@ -88,15 +94,30 @@ async def view_document(reader: Reader, mappings: Mappings, key: str) -> Documen
         chunks=chunks,
         facts=[fact_view(fact, labels) for fact in facts],
         acl=AccessView(allow=[list(clause) for clause in manifest.access.allow], deny=list(manifest.access.deny)),
+        warnings=warnings,
     )
 
 
+async def _facts(reader: Reader, key: str) -> tuple[list[Fact], list[str]]:
+    """Return the document's facts; without the graph the rest can still be shown."""
+    try:
+        async with asyncio.timeout(_STORE_S):
+            return await reader.live_facts(await reader.indexes.graph.facts_of([key])), []
+    except (BackendUnavailable, TimeoutError):
+        return [], ["the graph did not answer, so no facts are shown"]
+
+
 async def _chunks(reader: Reader, manifest: Manifest) -> list[ChunkView]:
-    found = await reader.indexes.chunks.get([ref.id for ref in manifest.chunks], vectors=False)
+    try:
+        async with asyncio.timeout(_STORE_S):
+            found = await reader.indexes.chunks.get([ref.id for ref in manifest.chunks], vectors=False)
+            texts = {name: chunk.text for name, chunk in found.items()}
+    except (BackendUnavailable, TimeoutError):
+        texts = {one.ref.id: one.text for one in await record_chunks(reader, [manifest.document])}
     return [
-        ChunkView(id=ref.id, start=ref.start, end=ref.end, text=found[ref.id].text)
+        ChunkView(id=ref.id, start=ref.start, end=ref.end, text=texts[ref.id])
         for ref in manifest.chunks
-        if ref.id in found
+        if ref.id in texts
     ]
 
 

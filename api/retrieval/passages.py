@@ -1,6 +1,8 @@
 """Passages: chunks with their text, as evidence is made of them."""
 
-from collections.abc import Sequence
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -8,8 +10,13 @@ import msgspec
 from api.retrieval.filters import Where
 from api.retrieval.question import AnalyzedQuestion
 from api.retrieval.reader import Reader
+from api.retrieval.record_texts import ranked, record_chunks, terms_of
 from api.retrieval.search import Candidate, SearchPlan, search
+from pipeline.errors import BackendUnavailable
 from schemas.query import PathStep
+
+_INDEX_S = 3.0
+"""So long the chunk index may take over texts, less than a source has: the records can still answer then."""
 
 
 class Passage(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,21 +44,59 @@ class Passage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def read_passages(reader: Reader, candidates: Sequence[Candidate], source: str) -> list[Passage]:
-    """Read the texts; chunks that were removed meanwhile, or do not fit their offsets, are left out."""
+    """Read the texts; chunks that were removed meanwhile, or do not fit their offsets, are left out.
+
+    While the chunk index is away, the texts come from the records.
+    """
+    if not reader.chunks_away:
+        try:
+            async with asyncio.timeout(_INDEX_S):
+                return await _indexed(reader, candidates, source)
+        except (BackendUnavailable, TimeoutError):
+            reader.chunks_away = True
+    return await _recorded(reader, candidates, source)
+
+
+async def _indexed(reader: Reader, candidates: Sequence[Candidate], source: str) -> list[Passage]:
     chunks = await reader.indexes.chunks.get([candidate.id for candidate in candidates], vectors=False)
-    highest = max((candidate.score for candidate in candidates), default=0.0) or 1.0
     return [
-        Passage(
-            candidate=candidate,
-            text=chunk.text,
-            headings=chunk.headings,
-            terms=frozenset((*chunk.analysis.terms, *chunk.title_terms)),
-            score=round(candidate.score / highest, 6),
-            sources=(source,),
-        )
+        _passage(candidate, source, candidates, chunk.text, chunk.headings, (*chunk.analysis.terms, *chunk.title_terms))
         for candidate in candidates
         if (chunk := chunks.get(candidate.id)) and len(chunk.text) == candidate.ref.end - candidate.ref.start
     ]
+
+
+async def _recorded(reader: Reader, candidates: Sequence[Candidate], source: str) -> list[Passage]:
+    documents = list(dict.fromkeys(candidate.document for candidate in candidates))
+    asked = {candidate.id for candidate in candidates}
+    chunks = [one for one in await record_chunks(reader, documents) if one.ref.id in asked]
+    terms = await terms_of(reader, chunks)
+    found = {one.ref.id: (one, its) for one, its in zip(chunks, terms, strict=True)}
+    return [
+        _passage(candidate, source, candidates, one.text, one.headings, its)
+        for candidate in candidates
+        if candidate.id in found
+        for one, its in [found[candidate.id]]
+    ]
+
+
+def _passage(
+    candidate: Candidate,
+    source: str,
+    among: Sequence[Candidate],
+    text: str,
+    headings: tuple[str, ...],
+    terms: Iterable[str],
+) -> Passage:
+    highest = max((one.score for one in among), default=0.0) or 1.0
+    return Passage(
+        candidate=candidate,
+        text=text,
+        headings=headings,
+        terms=frozenset(terms),
+        score=round(candidate.score / highest, 6),
+        sources=(source,),
+    )
 
 
 async def best_chunks(
@@ -61,9 +106,7 @@ async def best_chunks(
     allowed = [key for key in documents if not where.documents or key in where.documents]
     if not allowed:
         return []
-    narrowed = msgspec.structs.replace(where, documents=tuple(allowed))
-    plan = SearchPlan(where=narrowed, wanted=len(allowed) * per_document, per_document=per_document)
-    found = await search(reader, question, plan)
+    found = await _best_indexed(reader, question, where, allowed, per_document)
     missing = set(allowed) - {candidate.document for candidate in found}
     manifests = await reader.manifests(missing)
     return found + [
@@ -71,3 +114,35 @@ async def best_chunks(
         for key, manifest in sorted(manifests.items())
         if manifest.chunks and where.matches(manifest, reader.asker)
     ]
+
+
+async def _best_indexed(
+    reader: Reader, question: AnalyzedQuestion, where: Where, documents: Sequence[str], per_document: int
+) -> list[Candidate]:
+    narrowed = msgspec.structs.replace(where, documents=tuple(documents))
+    plan = SearchPlan(where=narrowed, wanted=len(documents) * per_document, per_document=per_document)
+    if not reader.chunks_away:
+        try:
+            async with asyncio.timeout(_INDEX_S):
+                return await search(reader, question, plan)
+        except (BackendUnavailable, TimeoutError):
+            reader.chunks_away = True
+    return await _best_recorded(reader, question, where, documents, per_document)
+
+
+async def _best_recorded(
+    reader: Reader, question: AnalyzedQuestion, where: Where, documents: Sequence[str], per_document: int
+) -> list[Candidate]:
+    """Compare the question with the texts of these documents' records."""
+    seen: Counter[str] = Counter()
+    found = []
+    for share, exact, one in await ranked(reader, question, await record_chunks(reader, documents)):
+        key = one.manifest.document
+        if (share or exact) and where.matches(one.manifest, reader.asker) and seen[key] < per_document:
+            seen[key] += 1
+            found.append(
+                Candidate(
+                    id=one.ref.id, document=key, manifest=one.manifest, ref=one.ref, score=share + exact, exact=exact
+                )
+            )
+    return found

@@ -16,6 +16,8 @@ class Reader:
     def __init__(self, runtime: Runtime, indexes: Indexes, asker: Asker, classes: tuple[str, ...] | None) -> None:
         """Keep what the request is bound to."""
         self.runtime, self.indexes, self.asker, self.classes = runtime, indexes, asker, classes
+        self.chunks_away = False
+        """True once the chunk index did not answer this request: then it is not waited for again."""
 
     @property
     def generation(self) -> str:

@@ -87,6 +87,59 @@ class TestSourcesThatFail:
         assert [(s["source"], s["outcome"]) for s in answer["route"]["steps"]] == [("vector", "ok"), ("graph", "error")]
         assert any("graph" in warning for warning in answer["warnings"])
 
+    @pytest.fixture(params=["refuses", "hangs"])
+    async def no_chunks(
+        self,
+        request: pytest.FixtureRequest,
+        runtime: EmbeddedRuntime,
+        plant: str,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        async def refuses(*_: Any, **__: Any) -> Any:
+            raise BackendUnavailable("the index is away")
+
+        async def hangs(*_: Any, **__: Any) -> Any:
+            await asyncio.sleep(60)
+
+        async with runtime.live() as indexes:
+            for name in ("lexical", "dense", "get"):
+                monkeypatch.setattr(indexes.chunks, name, refuses if request.param == "refuses" else hangs)
+        monkeypatch.setattr("api.retrieval.passages._INDEX_S", 0.3)
+        monkeypatch.setattr("api.retrieval.document_view._STORE_S", 0.3)
+
+    @pytest.mark.usefixtures("no_chunks")
+    async def test_without_the_chunk_index_graph_and_records_answer(self, runtime: EmbeddedRuntime) -> None:
+        async with client_of(runtime, ApiOptions(source_timeout_s=0.5)) as client:
+            answer = (await client.post("/v1/query", json={"question": QUESTION})).json()
+            assert CAUSE in answer["answer"]["text"] and answer["answer"]["answerable"]
+            [first, *others] = answer["route"]["steps"]
+            assert (first["source"], first["outcome"] in ("error", "timeout")) == ("vector", True)
+            assert [step["outcome"] for step in others] == ["ok"]
+            assert any("the source vector" in warning for warning in answer["warnings"])
+            piece = answer["evidence"][0]
+            shown = (await client.get(f"/v1/documents/{piece['document']['key']}")).json()
+            start, end = piece["span"]
+            assert shown["body"][start:end] == piece["text"]
+            named = (await client.post("/v1/query", json={"question": "Q-42", "source": "vector"})).json()
+            assert "plant/" in named["evidence"][0]["document"]["key"], "what the question names is found all the same"
+            assert (await client.post("/v1/search", json={"query": "潤滑"})).status_code == 503
+
+    @pytest.mark.usefixtures("no_chunks")
+    async def test_texts_out_of_records_respect_access(self, runtime: EmbeddedRuntime) -> None:
+        async with client_of(runtime, ApiOptions(source_timeout_s=0.5)) as client:
+            answer = await client.post("/v1/query", json={"question": QUESTION}, headers={"X-Shinsen-Groups": "nobody"})
+        assert answer.status_code == 200 and CAUSE not in answer.text and not answer.json()["evidence"]
+
+    async def test_a_document_without_its_facts_says_so(
+        self, client: httpx.AsyncClient, graph: Graph, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async def broken(*_: Any) -> Any:
+            raise BackendUnavailable("the graph is away")
+
+        monkeypatch.setattr(graph, "facts_of", broken)
+        shown = (await client.get("/v1/documents/plant/reports/R1")).json()
+        assert CAUSE in shown["body"] and shown["facts"] == [] and "no facts" in shown["warnings"][0]
+
     async def test_a_broken_embedder_leaves_the_words(
         self, client: httpx.AsyncClient, runtime: EmbeddedRuntime, plant: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
