@@ -76,10 +76,10 @@ class _Standing(msgspec.Struct):
     """What stands now of the locked documents."""
 
     rows: dict[str, Record]
-    borrowed: dict[str, borrowed.Origins]
+    origins: dict[str, borrowed.Origins]
 
     def put(self, record: Record, origins: borrowed.Origins) -> Record:
-        self.rows[record.document], self.borrowed[record.document] = record, origins
+        self.rows[record.document], self.origins[record.document] = record, origins
         return record
 
 
@@ -87,11 +87,11 @@ def advance(tx: Transaction, offered: Sequence[Record]) -> list[Advance]:
     """Offer records one by one."""
     documents = sorted({record.document for record in offered})
     standing = _Standing(_locked(tx, documents), borrowed.read(tx, documents))
-    before, borrowed_before = dict(standing.rows), dict(standing.borrowed)
+    before, borrowed_before = dict(standing.rows), dict(standing.origins)
     floors: dict[tuple[str, str], Floor] = {}
     answers = [_offer(tx, record, standing, _floor(tx, record.document, floors)) for record in offered]
     _write(tx, [record for document, record in standing.rows.items() if record is not before[document]])
-    borrowed.write(tx, borrowed_before, standing.borrowed)
+    borrowed.write(tx, borrowed_before, standing.origins)
     return answers
 
 
@@ -128,7 +128,7 @@ def _floor(tx: Transaction, document: str, floors: dict[tuple[str, str], Floor])
 
 def _offer(tx: Transaction, record: Record, now: _Standing, floor: Floor) -> Advance:
     """Compare with what stands, and put there what shall stand."""
-    standing, origins = now.rows[record.document], now.borrowed.get(record.document, {})
+    standing, origins = now.rows[record.document], now.origins.get(record.document, {})
     origin = record.origins[-1] if record.origins else ""
     if origin and origin in standing.origins:
         return Advance("redelivered", standing)
@@ -138,7 +138,7 @@ def _offer(tx: Transaction, record: Record, now: _Standing, floor: Floor) -> Adv
         if filled := borrowed.late(record, standing, origins, floor.position):
             now.put(*filled)
         # Said again when the event comes again: what was to follow from it may not have happened.
-        result = "filled" if record.position in now.borrowed.get(record.document, {}).values() else ""
+        result = "filled" if record.position in now.origins.get(record.document, {}).values() else ""
         return Advance(result or _lost(tx, record, standing, origin), now.rows[record.document])
     won, origins = borrowed.won(record, standing, origins, floor.position)
     return Advance(
