@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
+import msgspec
 import structlog
 
 from pipeline.change_times import seconds_between
@@ -12,16 +13,18 @@ from pipeline.clock import Clock
 from pipeline.data_folder import DataFolder
 from pipeline.dead_letters import LETTER_HEADER, RETRY_HEADER
 from pipeline.digest import digest
+from pipeline.embedded_generations import EmbeddedGenerations
 from pipeline.embedded_signals import EmbeddedSignals
 from pipeline.errors import InvalidQuery, NotFresh
-from pipeline.generations import Opener, OpenGeneration, next_name
+from pipeline.generations import Opener, OpenGeneration
 from pipeline.intake import Intake
 from pipeline.mapping import Mappings
 from pipeline.ports.change_log import ChangeLog
 from pipeline.ports.models import Analyzer, Embedder
 from pipeline.ports.runtime import Indexes, Submission, Watermarks, progress_of
 from pipeline.ports.signals import ChangeHistogram, Health, Signals
-from pipeline.ports.state import Generation, State
+from pipeline.ports.state import State
+from pipeline.replay.replays import StateReplays
 from pipeline.settling import Settling
 from schemas.change_event import RawEvent
 from schemas.outcome import DeadLetter, Outcome, OutcomeName, TokenPart
@@ -29,8 +32,6 @@ from schemas.record import Record
 
 log = structlog.get_logger(__name__)
 
-DROP_WAIT = 30.0
-"""Seconds that readers of an old generation may still take."""
 QUIET_WAIT = 600.0
 """Seconds that a digest waits for work under way."""
 
@@ -56,9 +57,9 @@ class EmbeddedRuntime:
         self.folder = folder
         """Locked by this process; tells others where it can be reached."""
         self.state, self.mappings, self.analyzer, self.embedder = state, mappings, analyzer, embedder
-        self._log, self._clock, self._versions, self._opener = change_log, clock, versions, opener
-        self._live: OpenGeneration | None = None
-        self._building: OpenGeneration | None = None
+        self._clock, self._versions = clock, versions
+        self._generations = EmbeddedGenerations(state, opener, change_log, mappings, versions, max_event, clock)
+        self.replays = StateReplays(state, self._generations, lambda: versions, clock)
         self._settling = Settling(state, self._live_name)
         self.intake = Intake(
             change_log,
@@ -71,8 +72,8 @@ class EmbeddedRuntime:
             progressed=self._settling.progressed,
         )
         self._signals = EmbeddedSignals(state, self.intake, lambda: self._generation, clock)
+        self._generations.on_progress, self._generations.times = self._settling.progressed, self._signals.times
         self._reader: asyncio.Task[None] | None = None
-        self._rebuilding = asyncio.Lock()
         self.outdated: list[str] = []
         """What the live generation was built with in another version; a replay mends it."""
         self.recovered = 0
@@ -83,62 +84,32 @@ class EmbeddedRuntime:
 
     @property
     def _generation(self) -> OpenGeneration:
-        if self._live is None:
-            raise RuntimeError("the runtime is not open")
-        return self._live
+        return self._generations.live
 
     # ---------------------------------------------------------------- life
 
     async def open(self) -> None:
-        """Open the live generation, take up what the last run left, start the loops."""
-        known = await self.state.generations()
-        live = next((g.name for g in known if g.state == "live"), "")
-        for left in (g.name for g in known if g.state != "live"):
-            await self._opener(left, False).drop(0.0)  # a rebuild that was cut off; it starts anew
-            await self.state.drop_generation(left)
-        if not live:
-            live = next_name([])
-            await self.state.create_generation(self._new_generation(live))
-            await self.state.promote(live)
-        self._warn_outdated(await self.state.generations())
-        self._live = self._opener(live, True)
-        self._live.builder.becomes_live(self._settling.progressed, self._signals.times)
-        self.recovered = await self._start(self._live)
-        await self.intake.open()
-        self._reader = asyncio.create_task(self.intake.run())
-
-    def _warn_outdated(self, known: Sequence[Generation]) -> None:
-        """Notice that the indexes were built with other mappings, dictionaries or models than run now."""
-        built = next(g.versions for g in known if g.state == "live")
-        self.outdated = sorted(name for name, version in self._versions.items() if built.get(name) != version)
+        """Open the generations, take up what the last run left, start the loops."""
+        self.recovered = await self._generations.open()
+        await self._look_outdated()
         if self.outdated:
             log.warning("indexes_outdated", changed=self.outdated, advice="run `shinsen replay` to rebuild them")
+        await self.intake.open()
+        self._reader = asyncio.create_task(self.intake.run())
+        await self.replays.go_on()
 
-    async def _start(self, generation: OpenGeneration) -> int:
-        await generation.builder.open()
-        behind = await generation.builder.add_pending(self._arrival)
-        generation.builder.start()
-        return behind
-
-    async def _arrival(self, records: Sequence[Record]) -> str:
-        """Return when the oldest of these records' events arrived, as far as the log knows."""
-        offsets = [int(o[4:].split(".")[0]) for r in records for o in r.origins if o.startswith("log:")]
-        if not offsets:
-            return self._clock()
-        logged = await self._log.read(min(offsets) - 1, 1)
-        return logged[0].received_at if logged else self._clock()
-
-    def _new_generation(self, name: str) -> Generation:
-        return Generation(name=name, created_at=self._clock(), versions=self._versions)
+    async def _look_outdated(self) -> None:
+        """Notice that the indexes were built with other mappings, dictionaries or models than run now."""
+        built = next(g.versions for g in await self.state.generations() if g.state == "live")
+        self.outdated = sorted(name for name, version in self._versions.items() if built.get(name) != version)
 
     async def close(self) -> None:
         """Stop taking events, stop the loops, close the indexes. What was accepted is in the log."""
         if self._reader is not None:
             self._reader.cancel()
             await asyncio.gather(self._reader, return_exceptions=True)
-        for generation in (self._building, self._live):
-            if generation is not None:
-                await generation.close()
+        await self.replays.close()
+        await self._generations.close()
 
     # ---------------------------------------------------------------- events
 
@@ -150,12 +121,7 @@ class EmbeddedRuntime:
         now = self._clock()
         for record in records:
             self._signals.times.observe(record.document, ("records",), seconds_between(arrived, now))
-        await self._advanced(records, arrived)
-
-    async def _advanced(self, records: Sequence[Record], arrived: str) -> None:
-        for generation in (self._live, self._building):
-            if generation is not None and records:
-                await generation.builder.add(records, arrived)
+        await self._generations.advanced(records, arrived)
 
     async def wait_settled(self, parts: Sequence[TokenPart], timeout_s: float) -> None:
         """Wait for a token."""
@@ -197,7 +163,7 @@ class EmbeddedRuntime:
             )
             await self.state.announce([ended])
             return "superseded: a newer version of the document stands"
-        await self._advanced([record], self._clock())
+        await self._generations.advanced([record], self._clock())
         return "queued"
 
     async def _retry_raw(self, letter: DeadLetter) -> str:
@@ -223,6 +189,7 @@ class EmbeddedRuntime:
 
     async def signals(self) -> Signals:
         """Return what freshness pages and metrics show."""
+        await self._look_outdated()
         return await self._signals.signals(self.outdated)
 
     def histograms(self) -> list[ChangeHistogram]:
@@ -236,11 +203,12 @@ class EmbeddedRuntime:
     async def status(self) -> dict[str, Any]:
         """Return what people and probes want to see."""
         live = self._generation
-        generations = await self.state.generations()
+        await self._look_outdated()
+        generations = await self.replays.statuses()
         return {
             "profile": "embedded",
             "generation": live.name,
-            "generations": [{"name": g.name, "state": g.state, "versions": g.versions} for g in generations],
+            "generations": msgspec.to_builtins(generations),
             "events": {"logged": self.intake.end, "reconciled": self.intake.reconciled},
             "counts": await self.state.counts(live.name),
             "chunks": await live.chunks.count(),
@@ -248,7 +216,7 @@ class EmbeddedRuntime:
             "models": {"analyzer": self.analyzer.version, "embedder": self.embedder.model or None},
             "paused": self._signals.paused(),
             "outdated": self.outdated,
-            "rebuilding": self._building.name if self._building is not None else None,
+            "rebuilding": next((g.name for g in generations if g.state == "building"), None),
         }
 
     async def quiet(self, timeout_s: float) -> None:
@@ -268,33 +236,7 @@ class EmbeddedRuntime:
     # ---------------------------------------------------------------- replay
 
     async def replay(self) -> dict[str, Any]:
-        """Build a new generation from the records beside the live one, switch, drop the old one."""
-        async with self._rebuilding:
-            old = self._generation
-            name = next_name([g.name for g in await self.state.generations()])
-            await self.state.create_generation(self._new_generation(name))
-            new = self._building = self._opener(name, False)
-            try:
-                documents = await self._start(new)
-                await self._caught_up(new)
-                await self.state.promote(name)
-                new.builder.becomes_live(self._settling.progressed, self._signals.times)
-                self._live, self.outdated = new, []
-            except BaseException:
-                await new.drop(0.0)
-                await self.state.drop_generation(name)
-                raise
-            finally:
-                self._building = None
-            self._settling.progressed()
-            await old.builder.stop()
-            # What only the new generation had applied by now has not been announced yet.
-            await new.builder.add_pending(self._arrival)
-            await old.drop(DROP_WAIT)
-            await self.state.drop_generation(old.name)
-            log.info("generation_promoted", generation=name, documents=documents)
-            return {"generation": name, "replaced": old.name, "documents": documents}
-
-    async def _caught_up(self, new: OpenGeneration) -> None:
-        while len(new.builder.schedule) or self.intake.end > self.intake.reconciled:  # noqa: ASYNC110 - two counters
-            await asyncio.sleep(0.01)
+        """Build a new generation from the records beside the live one, switch, drop the old ones."""
+        replaced = await self.replays.replace()
+        await self._look_outdated()
+        return replaced

@@ -38,11 +38,15 @@ class OpenGeneration:
         await self.chunks.close()
         await self.graph.close()
 
+    async def unpinned(self, timeout_s: float) -> None:
+        """Wait for readers, at most so long."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._unpinned.wait(), timeout_s)
+
     async def drop(self, timeout_s: float) -> None:
         """Wait for readers (at most `timeout_s`: those who take longer get an error), then remove all files."""
         await self.builder.stop()
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._unpinned.wait(), timeout_s)
+        await self.unpinned(timeout_s)
         await self.chunks.drop()
         await self.graph.drop()
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 import structlog
@@ -13,9 +13,9 @@ from pipeline.clock import Clock
 from pipeline.dead_letters import record_letter
 from pipeline.errors import BackendUnavailable, InvalidEvent
 from pipeline.loops import FIRST_PAUSE, LONGEST_PAUSE, Loops
-from pipeline.ports.state import State
+from pipeline.ports.state import Pending, State
 from pipeline.prepare import Prepared, Preparer, Refused
-from pipeline.schedule import QUEUES, Queue, Schedule, Taken
+from pipeline.schedule import QUEUES, Queue, Schedule, Taken, queue_of
 from schemas.change_event import Lane
 from schemas.document import Stage
 from schemas.record import Record
@@ -78,6 +78,11 @@ class IndexBuilder:
         self._staged, self._applier.announces = True, True
         self.on_progress, self._times = on_progress, times
 
+    def retires(self) -> None:
+        """Follow changes without announcing anything, from now on."""
+        self._staged, self._applier.announces = False, False
+        self.on_progress, self._times = lambda: None, None
+
     def start(self) -> None:
         """Start the loops."""
         # Twice where batches are large: one is prepared while the other is published.
@@ -100,26 +105,21 @@ class IndexBuilder:
         """Schedule records that have advanced."""
         stages = await self._state.stages(self.generation, [r.document for r in records])
         for record in records:
-            self.schedule.add(record.document, self._queue(record, stages.get(record.document, "")), arrived)
+            self.schedule.add(record.document, queue_of(record, stages.get(record.document, ""), self._staged), arrived)
         self.wake()
 
-    async def add_pending(self, arrived: Callable[[Sequence[Record]], Awaitable[str]]) -> int:
-        """Schedule all that the state store says is behind; return how many documents that is."""
-        after, number = "", 0
-        while page := await self._state.pending(self.generation, after=after):
-            records = await self._state.records([p.document for p in page])
-            since = await arrived(list(records.values()))
-            for pending in page:
-                queue = self._queue(records[pending.document], pending.stage)
-                self.schedule.add(pending.document, "full" if pending.stage == "text" else queue, since)
-            after, number = page[-1].document, number + len(page)
+    def add_behind(self, page: Sequence[Pending], records: Mapping[str, Record], arrived: str) -> None:
+        """Schedule what the state store says is behind."""
+        for pending in page:
+            queue = queue_of(records[pending.document], pending.stage, self._staged)
+            self.schedule.add(pending.document, "full" if pending.stage == "text" else queue, arrived)
         self.wake()
-        return number
 
-    def _queue(self, record: Record, stage: str) -> Queue:
-        if not stage and record.op == "upsert":
-            return "text" if self._staged else "full"
-        return "live" if record.lane == "live" else "full"
+    def add_again(self, documents: Sequence[str]) -> None:
+        """Schedule documents whatever the indexes have of them, behind all changes."""
+        for document in documents:
+            self.schedule.add(document, "relink", self._clock())
+        self.wake()
 
     async def _live(self) -> bool:
         return await self._take("live", BATCH, "full", "live") is not None

@@ -7,12 +7,21 @@ from typing import Literal
 
 import msgspec
 
+from schemas.record import Record
+
 Queue = Literal["live", "text", "full", "relink"]
 QUEUES: tuple[Queue, ...] = ("live", "text", "full", "relink")
 """The most urgent first."""
 
 _SLACK = 1000
 _NONE = object()
+
+
+def queue_of(record: Record, stage: str, staged: bool) -> Queue:
+    """Return where a record that advanced waits; `stage` is that of its document's committed version, if any."""
+    if not stage and record.op == "upsert":
+        return "text" if staged else "full"
+    return "live" if record.lane == "live" else "full"
 
 
 class Work(msgspec.Struct):

@@ -97,8 +97,8 @@ class GenerationRows(Protocol):
     async def next_generation(self) -> str:
         """Return a name (g1, g2, ...) that no generation has or ever had."""
 
-    async def create_generation(self, generation: Generation) -> None:
-        """Add a generation in state `building`; the same name again is no error."""
+    async def create_generation(self, generation: Generation, rebuild: Rebuild | None = None) -> None:
+        """Add a generation in state `building`, with the note of its rebuild; the same name again is no error."""
 
     async def promote(self, name: str, at: str = "", *, unless_older: bool = False) -> list[str]:
         """Make `name` live and the one before it `retired`, in one step, and note when. KeyError when unknown.

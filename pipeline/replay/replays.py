@@ -13,6 +13,7 @@ from pipeline.errors import BackendUnavailable, NotFound, NotFresh, NotPossible
 from pipeline.ports.generations import Generation, Indexes, Rebuild, ReplayPlan
 from pipeline.ports.replays import Comparison, GenerationStatus, Promoted, Started
 from pipeline.ports.state import State
+from pipeline.recent import Recent
 from pipeline.replay.build import Build
 from pipeline.replay.compare import compare
 from pipeline.replay.plan import check_plan
@@ -35,6 +36,7 @@ class StateReplays:
         self._builds: dict[str, asyncio.Task[None]] = {}
         self._meters: dict[str, Meter] = {}
         self._lock = asyncio.Lock()
+        self._looked = Recent(self._look)
 
     async def close(self) -> None:
         """Stop working on rebuilds; the same command goes on with them."""
@@ -90,8 +92,9 @@ class StateReplays:
     async def _create(self, plan: ReplayPlan) -> str:
         name = await self._state.next_generation()
         targets = await self._supply.create(name, plan)
-        await self._state.create_generation(Generation(name=name, created_at=self._clock(), versions=self._versions()))
-        await self._state.save_rebuild(name, Rebuild(plan=plan, targets=targets))
+        generation = Generation(name=name, created_at=self._clock(), versions=self._versions())
+        await self._state.create_generation(generation, Rebuild(plan=plan, targets=targets))
+        self._changed()
         log.info("rebuild_begun", generation=name, start=plan.start, collections=plan.collections)
         return name
 
@@ -124,6 +127,17 @@ class StateReplays:
                 "generation; use `shinsen replay --into new`"
             )
 
+    async def replace(self) -> dict[str, Any]:
+        """Build a generation, make it live, remove the ones before; return what was done. What is cut off goes on
+        when it is asked for again."""
+        started = await self.start(ReplayPlan())
+        built = await self.finished(started.generation)
+        if built.stuck:
+            raise BackendUnavailable(f"{started.generation} cannot be finished: {built.stuck}")
+        promoted = await self.promote(started.generation)
+        await self.prune()
+        return {"generation": promoted.generation, "replaced": promoted.replaced, "documents": built.records}
+
     async def finished(self, name: str, timeout_s: float | None = None) -> GenerationStatus:
         """Wait for the end of a rebuild."""
         end = None if timeout_s is None else asyncio.get_running_loop().time() + timeout_s
@@ -141,8 +155,14 @@ class StateReplays:
     # ---------------------------------------------------------------- looking
 
     async def statuses(self) -> list[GenerationStatus]:
-        """Look at all generations."""
+        """Look at all generations; perhaps half a second ago, or longer ago where looking takes long."""
+        return await self._looked.get()
+
+    async def _look(self) -> list[GenerationStatus]:
         return [await self._status(generation) for generation in await self._state.generations()]
+
+    def _changed(self) -> None:
+        self._looked = Recent(self._look)
 
     async def _status(self, generation: Generation) -> GenerationStatus:
         rebuild = await self._state.rebuild(generation.name)
@@ -187,8 +207,11 @@ class StateReplays:
         return await self._alone(self._switch.rollback(force, wait_s))
 
     async def _alone(self, work: Coroutine[Any, Any, Promoted]) -> Promoted:
-        async with self._lock:
-            return await work
+        try:
+            async with self._lock:
+                return await work
+        finally:
+            self._changed()
 
     async def prune(self, names: Sequence[str] = ()) -> list[str]:
         """Remove generations."""
@@ -217,6 +240,7 @@ class StateReplays:
         await self._supply.remove(name)
         await self._state.drop_generation(name)
         self._meters.pop(name, None)
+        self._changed()
         log.info("generation_pruned", generation=name)
 
     async def _left_live(self, name: str) -> str:

@@ -140,9 +140,13 @@ class GenerationsContract:
         for phase in ("reading", "complete"):
             await state.save_rebuild("g1", msgspec.structs.replace(noted, phase=phase, filled=3))
         assert await state.rebuild("g1") == msgspec.structs.replace(noted, phase="complete", filled=3)
+        await state.create_generation(generation("g1"), Rebuild(plan=plan))
+        assert (await state.rebuild("g1")) == msgspec.structs.replace(noted, phase="complete", filled=3)
         await state.drop_generation("g1")
         await state.create_generation(generation("g1"))
         assert await state.rebuild("g1") is None
+        await state.create_generation(generation("g2"), noted)
+        assert await state.rebuild("g2") == noted
 
     async def test_versions_can_be_changed(self, state: State) -> None:
         await state.create_generation(generation("g1"))

@@ -18,9 +18,9 @@ class SqlGenerations:
         """Return a new name."""
         return await self._database.read(generations.next_name)
 
-    async def create_generation(self, generation: Generation) -> None:
+    async def create_generation(self, generation: Generation, rebuild: Rebuild | None = None) -> None:
         """Add a generation."""
-        await self._database.write(lambda tx: generations.create(tx, generation))
+        await self._database.write(lambda tx: generations.create(tx, generation, rebuild))
 
     async def promote(self, name: str, at: str = "", *, unless_older: bool = False) -> list[str]:
         """Switch the live generation."""

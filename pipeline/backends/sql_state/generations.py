@@ -78,13 +78,15 @@ def _number(name: str) -> int:
     return int(name[1:]) if name[:1] == "g" and name[1:].isdecimal() and name[1:].isascii() else 0
 
 
-def create(tx: Transaction, generation: Generation) -> None:
+def create(tx: Transaction, generation: Generation, noted: Rebuild | None) -> None:
     """Add a generation in state `building`."""
-    tx.execute(
+    made = tx.execute(
         "INSERT INTO generations (name, state, created_at, versions) VALUES (?, 'building', ?, ?)"
-        " ON CONFLICT DO NOTHING",
+        " ON CONFLICT DO NOTHING RETURNING name",
         (generation.name, generation.created_at, msgspec.json.encode(generation.versions).decode()),
     )
+    if made and noted is not None:
+        save_rebuild(tx, generation.name, noted)
     commit_offset(tx, NAMES, _number(generation.name))
 
 
