@@ -1,0 +1,141 @@
+"""What an operator sees of the sources and does to them, in both shells."""
+
+import json
+from collections.abc import Awaitable, Callable, Sequence
+
+import msgspec
+import structlog
+
+from pipeline.clock import Clock
+from pipeline.errors import BackendUnavailable, NotFound, NotPossible
+from pipeline.ports.runtime import Submission
+from pipeline.ports.sources import SourceHead
+from pipeline.ports.state import State
+from pipeline.source_epochs import SourceEpochs, went_backwards
+from schemas.change_event import RawEvent
+
+log = structlog.get_logger(__name__)
+
+Places = Callable[[str], Awaitable[dict[str, int]]]
+"""Returns, for a source, place → offset of the next event there. Raises BackendUnavailable."""
+Submit = Callable[[Sequence[RawEvent]], Awaitable[list[Submission]]]
+
+
+class SourceOverview(msgspec.Struct, frozen=True, kw_only=True):
+    """One source as far as it is known."""
+
+    source: str
+    epoch: int
+    since: str = ""
+    """When this epoch was declared; empty for the first one."""
+    position: str = ""
+    """The highest position that was read, as the source wrote it."""
+    at: str = ""
+    """Its source time."""
+    collections: list[str]
+    recent: int = 0
+    """Of the last `recent` events (per topic partition at most 20) ..."""
+    superseded: int = 0
+    """... so many lost by their position alone, although they happened later than what stands."""
+
+
+class NewEpoch(msgspec.Struct, frozen=True, kw_only=True):
+    """A new epoch: what lies before these offsets belongs to the old one."""
+
+    source: str
+    epoch: int
+    starts: dict[str, int]
+
+
+class Forgotten(msgspec.Struct, frozen=True, kw_only=True):
+    """What was asked to go: records that no event of the newest epoch has brought back."""
+
+    source: str
+    epoch: int
+    collections: list[str]
+    events: list[str]
+    """Their end can be waited for."""
+
+
+class SourceControl:
+    """Epochs of sources, over the state store and whatever keeps the events."""
+
+    def __init__(self, state: State, places: Places, submit: Submit, clock: Clock) -> None:
+        self._state, self._places, self._submit, self._clock = state, places, submit, clock
+
+    async def overview(self) -> list[SourceOverview]:
+        """Return every source of which events or epochs are known, by name."""
+        epochs = {start.source: start for start in await self._state.epochs()}
+        heads, collections = await self._heads(), await self._collections()
+        return [
+            SourceOverview(
+                source=name,
+                epoch=epochs[name].epoch if name in epochs else 0,
+                since=epochs[name].at if name in epochs else "",
+                position=_highest(heads.get(name, [])).version,
+                at=_highest(heads.get(name, [])).at,
+                collections=collections.get(name, []),
+                recent=sum(len(head.recent) for head in heads.get(name, [])),
+                superseded=sum(head.recent.count("x") for head in heads.get(name, [])),
+            )
+            for name in sorted({*epochs, *heads, *collections})
+        ]
+
+    async def warnings(self) -> list[str]:
+        """Return what `pipeline.source_epochs.went_backwards` says now."""
+        return went_backwards(await self._state.source_heads())
+
+    async def new_epoch(self, source: str) -> NewEpoch:
+        """Let all events of a source that come from now on be newer than every one before.
+
+        Raises NotFound for a source that never sent anything: then there is nothing older, and the name is wrong.
+        """
+        known = sorted({*await self._heads(), *await self._collections()})
+        if source not in known:
+            raise NotFound(f"no event of a source {source!r} was ever read; known are: {', '.join(known) or 'none'}")
+        starts = await self._places(source)
+        number = await self._state.new_epoch(source, starts, self._clock())
+        log.info("new_epoch", source=source, epoch=number, starts=starts)
+        return NewEpoch(source=source, epoch=number, starts=starts)
+
+    async def forget_older(self, source: str) -> Forgotten:
+        """Delete what no event of the newest epoch has brought: rows that the restored database does not have.
+
+        To be called when the snapshot after `new_epoch` was read, not before. It is a truncate at the beginning
+        of the epoch, so its order of arrival does not matter. Raises NotPossible without a new epoch.
+        """
+        epoch = SourceEpochs(await self._state.epochs()).newest().get(source, 0)
+        if not epoch:
+            raise NotPossible(
+                f"{source!r} is in its first epoch, so nothing is older: `shinsen source new-epoch` first"
+            )
+        names = [c.collection for c in await self._state.collections() if c.source == source and c.positioned]
+        taken = await self._submit([_truncate(source, name, self._clock()) for name in names]) if names else []
+        refused = [one.reason for one in taken if one.status != "accepted"]
+        if refused:
+            raise BackendUnavailable(f"{len(refused)} of {len(names)} collections were not taken: {refused[0]}; again")
+        return Forgotten(source=source, epoch=epoch, collections=names, events=[one.event for one in taken])
+
+    async def _heads(self) -> dict[str, list[SourceHead]]:
+        found: dict[str, list[SourceHead]] = {}
+        for head in await self._state.source_heads():
+            found.setdefault(head.source, []).append(head)
+        return found
+
+    async def _collections(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = {}
+        for one in await self._state.collections():
+            found.setdefault(one.source, []).append(one.collection)
+        return found
+
+
+def _highest(heads: Sequence[SourceHead]) -> SourceHead:
+    nothing = SourceHead(source="", place="", head="", version="", at="", recent="")
+    return max(heads, key=lambda head: head.head, default=nothing)
+
+
+def _truncate(source: str, collection: str, now: str) -> RawEvent:
+    """Write the truncate as Debezium would, at the lowest position of its epoch."""
+    block = {"connector": "postgresql", "name": source, "table": collection, "lsn": 0}
+    body = {"op": "t", "before": None, "after": None, "source": block, "shinsen_at": now}
+    return RawEvent(value=json.dumps(body, ensure_ascii=False).encode())
