@@ -23,6 +23,10 @@ class BackendUnavailable(ShinsenError):
     """A store or a model server did not answer: retry with back-off, drop nothing."""
 
 
+class ModelFailed(BackendUnavailable):
+    """A model did not answer for some texts: retry; where it takes other texts meanwhile, these are a dead letter."""
+
+
 class Backpressure(ShinsenError):
     """Queues are full: the publisher waits `retry_after` seconds and sends again."""
 

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
-from pipeline.errors import BackendUnavailable, InvalidEvent
+from pipeline.errors import BackendUnavailable, InvalidEvent, ModelFailed
 from pipeline.mapping import Mappings
 from pipeline.ports.cache import Cache
 from pipeline.ports.models import Analyzer, Embedder
@@ -78,6 +78,45 @@ class Preparer:
         mentions, vectors = await asyncio.gather(self._mentions(texts, lane), self._vectors(passages, lane))
         _complete(prepared, mentions, vectors)
         return prepared
+
+    async def analyzed(self, records: Sequence[Record], lane: Lane) -> list[Prepared | Refused]:
+        """Like `light` at stage full, without a look for vectors; `missing` says that mentions are."""
+        prepared = await asyncio.to_thread(self._split, records, "full")
+        good = [p for p in prepared if isinstance(p, Prepared) and p.document is not None]
+        await self._tokenize(good, lane)
+        known = await self._peek(self._mentions_kind, [c.text for p in good for c in p.chunks])
+        for p in good:
+            spans = [known.get(content_hash(c.text)) for c in p.chunks]
+            p.missing = None in spans
+            if not p.missing:
+                _complete(p, [msgspec.msgpack.decode(s, type=tuple[Mention, ...]) for s in spans if s is not None], [])
+        return prepared
+
+    async def mention(self, batch: Sequence[Prepared], lane: Lane) -> None:
+        """Find the mentions that `analyzed` left missing, for all documents in one call."""
+        texts = [c.text for p in batch for c in p.chunks]
+        mentions = iter(await self._mentions(texts, lane))
+        for p in batch:
+            _complete(p, [next(mentions) for _ in p.chunks], [])
+
+    async def with_cached_vectors(self, batch: Sequence[Prepared]) -> list[Prepared]:
+        """Take vectors from the cache; return the documents that lack some."""
+        lacking = [p for p in batch if self._lacks_vectors(p)]
+        known = await self._peek(self._vectors_kind, [text for p in lacking for text in _passages(p)])
+        for p in lacking:
+            vectors = [known.get(content_hash(text)) for text in _passages(p)]
+            if None not in vectors:
+                p.vectors = [v for v in vectors if v is not None]
+        return [p for p in lacking if self._lacks_vectors(p)]
+
+    def _lacks_vectors(self, prepared: Prepared) -> bool:
+        return bool(self._embedder.model) and len(prepared.vectors) < len(prepared.chunks)
+
+    async def embed(self, batch: Sequence[Prepared], lane: Lane) -> None:
+        """Make the vectors of documents, in one call."""
+        vectors = iter(await self._vectors([text for p in batch for text in _passages(p)], lane))
+        for p in batch:
+            p.vectors = [next(vectors) for _ in p.chunks]
 
     async def models_work(self) -> bool:
         """Say whether the models take a plain text: then a failure is the other text's fault."""
@@ -151,13 +190,15 @@ class Preparer:
         known = await self._cache.get(self._vectors_kind, list(keys.values()))
         missing = [text for text, key in keys.items() if key not in known]
         if missing:
-            computed = await self._embedder.passages(missing, lane=lane)
+            computed = await _asked(self._embedder.passages(missing, lane=lane))
             fresh = {keys[text]: vector for text, vector in zip(missing, computed, strict=True)}
             await self._cache.put(self._vectors_kind, fresh)
             known = known | fresh
         return [known[keys[text]] for text in passages]
 
     async def _peek(self, kind: str, texts: Sequence[str]) -> dict[str, bytes]:
+        if not texts:
+            return {}
         return await self._cache.get(kind, [content_hash(text) for text in dict.fromkeys(texts)])
 
     async def _cached(
@@ -168,10 +209,23 @@ class Preparer:
         found = {text: msgspec.msgpack.decode(known[key], type=of) for text, key in keys.items() if key in known}
         missing = [text for text in keys if text not in found]
         if missing:
-            computed = dict(zip(missing, await compute(missing), strict=True))
+            computed = dict(zip(missing, await _asked(compute(missing)), strict=True))
             await self._cache.put(kind, {keys[text]: msgspec.msgpack.encode(value) for text, value in computed.items()})
             found.update(computed)
         return found
+
+
+async def _asked(answer: Awaitable[T]) -> T:
+    """Return what a model answers; its failure is told apart from one of the cache."""
+    try:
+        return await answer
+    except BackendUnavailable as error:
+        raise ModelFailed(str(error)) from error
+
+
+def _passages(prepared: Prepared) -> list[str]:
+    document = prepared.document
+    return [passage(document, piece) for piece in prepared.chunks] if document is not None else []
 
 
 def _titles(prepared: Prepared) -> list[str]:

@@ -123,6 +123,8 @@ class Settings(BaseSettings):
     """Of all topics and of the consumer group: one per installation on a shared Kafka."""
     partitions: int = Field(default=4, ge=1, le=10_000)
     """Of the topics when they are created; more workers than this stand idle."""
+    source_topics: Texts = ()
+    """Topics of other systems that hold change events beside ours; one that begins with ^ is a regular expression."""
     worker_name: str = Field(default="", pattern=r"^[A-Za-z0-9._-]*$")
     """The client id of a worker in its consumer groups, as Kafka shows it; with its process id when empty."""
     space: str = Field(default="", pattern=r"^[A-Za-z0-9]*$")

@@ -10,7 +10,8 @@ import structlog
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
-from pipeline.agents.announcer import Headers, letter_message
+from pipeline.agents.delivery import Headers
+from pipeline.agents.outbox import letter_message
 from pipeline.clock import Clock
 from pipeline.dead_letters import RETRY_HEADER, raw_letter, refused_event_id
 from pipeline.decoding import admit

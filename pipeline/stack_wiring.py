@@ -5,11 +5,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import msgspec
 
-from pipeline.agents.announcer import Announcer
-from pipeline.agents.journey import Journey
-from pipeline.apply import Applier
 from pipeline.backends.bounded_database import BoundedDatabase
-from pipeline.backends.cache_postgres import PostgresCache
 from pipeline.backends.chunks_weaviate import WeaviateChunks
 from pipeline.backends.chunks_weaviate_client import WeaviateAddress
 from pipeline.backends.graph_sparql import SparqlGraph
@@ -23,9 +19,7 @@ from pipeline.generations import next_name
 from pipeline.mapping import Mappings
 from pipeline.ports.chunk_index import ChunkIndex
 from pipeline.ports.graph import Graph
-from pipeline.ports.models import Analyzer, Embedder
 from pipeline.ports.state import Generation, State
-from pipeline.prepare import Preparer
 from pipeline.settings import Settings
 from pipeline.settling import Settling
 from pipeline.stack_door import StackDoor
@@ -34,7 +28,6 @@ from pipeline.stack_lag import LagReader
 from pipeline.stack_outcomes import OutcomeFollower
 from pipeline.stack_runtime import StackRuntime
 from pipeline.stack_signals import StackSignals, StackStages
-from pipeline.steps.chunk import ChunkLimits
 from pipeline.wiring import Configuration, open_models, versions
 from schemas.topics import Topics, topics
 
@@ -55,7 +48,7 @@ class StackStores(msgspec.Struct, frozen=True):
 
 def stack_topics(settings: Settings) -> Topics:
     """Return the topics that these settings name."""
-    return topics(settings.topic_prefix, settings.partitions)
+    return topics(settings.topic_prefix, settings.partitions, settings.max_event)
 
 
 def check_stack_settings(settings: Settings) -> None:
@@ -66,25 +59,49 @@ def check_stack_settings(settings: Settings) -> None:
         raise InvalidConfiguration(f"the stack needs {', '.join(missing)}; set them in the environment")
 
 
+class OpenIndexes(msgspec.Struct, frozen=True):
+    """The indexes of one generation, for a process that writes them."""
+
+    chunks: ChunkIndex
+    graph: Graph
+    lock: PostgresLock
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        await self.graph.close()
+        await self.chunks.close()
+        await self.lock.close()
+
+
+def open_indexes(settings: Settings, generation: str) -> OpenIndexes:
+    """Return a generation's indexes; they connect at the first use."""
+    lock = PostgresLock(settings.postgres, f"shinsen graph {settings.space}{generation}")
+    address = WeaviateAddress(settings.weaviate, settings.weaviate_grpc)
+    base = settings.sparql.rstrip("/")
+    endpoint = SparqlEndpoint(f"{base}/query", f"{base}/update")
+    graph = SparqlGraph(endpoint, settings.space + generation, exclusive=lock.held)
+    return OpenIndexes(WeaviateChunks(address, settings.space + generation), graph, lock)
+
+
+@asynccontextmanager
+async def open_state(settings: Settings) -> AsyncIterator[State]:
+    """Open the state store."""
+    database = open_postgres_state(settings.postgres)
+    try:
+        yield postgres_state(database)
+    finally:
+        await database.close()
+
+
 @asynccontextmanager
 async def open_stack_stores(settings: Settings, built_with: dict[str, str]) -> AsyncIterator[StackStores]:
-    """Open the stores; the first to come makes the first generation."""
+    """Open the stores of the live generation; the first to come makes the first generation."""
     async with AsyncExitStack() as stack:
-        database = open_postgres_state(settings.postgres)
-        stack.push_async_callback(database.close)
-        state = postgres_state(database)
+        state = await stack.enter_async_context(open_state(settings))
         generation = await live_generation(state, built_with)
-        lock = PostgresLock(settings.postgres, f"shinsen graph {settings.space}{generation}")
-        stack.push_async_callback(lock.close)
-        address = WeaviateAddress(settings.weaviate, settings.weaviate_grpc)
-        chunks = WeaviateChunks(address, settings.space + generation)
-        stack.push_async_callback(chunks.close)
-        base = settings.sparql.rstrip("/")
-        graph = SparqlGraph(
-            SparqlEndpoint(f"{base}/query", f"{base}/update"), settings.space + generation, exclusive=lock.held
-        )
-        stack.push_async_callback(graph.close)
-        yield StackStores(state, generation, chunks, graph)
+        indexes = open_indexes(settings, generation)
+        stack.push_async_callback(indexes.close)
+        yield StackStores(state, generation, indexes.chunks, indexes.graph)
 
 
 async def live_generation(state: State, built_with: dict[str, str]) -> str:
@@ -96,42 +113,6 @@ async def live_generation(state: State, built_with: dict[str, str]) -> str:
         await state.create_generation(Generation(name=live, created_at=system_clock(), versions=built_with))
         await state.promote(live)
     return live
-
-
-@asynccontextmanager
-async def open_journey(settings: Settings) -> AsyncIterator[Journey]:
-    """Open everything that an indexing agent needs, and close it in order."""
-    configuration = Configuration(settings)
-    async with AsyncExitStack() as stack:
-        models: tuple[Analyzer, Embedder] = await stack.enter_async_context(
-            open_models(settings, configuration.identifiers)
-        )
-        analyzer, embedder = models
-        built_with = versions(configuration, analyzer, embedder)
-        stores = await stack.enter_async_context(open_stack_stores(settings, built_with))
-        cache = PostgresCache(settings.postgres)
-        stack.push_async_callback(cache.close)
-        announcer = Announcer(settings.kafka, stack_topics(settings))
-        stack.push_async_callback(announcer.close)
-        await announcer.open()
-        limits = ChunkLimits(max_chunks=settings.max_chunks)
-        yield Journey(
-            state=stores.state,
-            mappings=configuration.mappings,
-            preparer=Preparer(configuration.mappings, configuration.vocabulary, cache, analyzer, embedder, limits),
-            applier=Applier(
-                stores.generation,
-                stores.state,
-                stores.chunks,
-                stores.graph,
-                configuration.text_facts,
-                vector_model=embedder.model,
-                announces=True,
-            ),
-            announcer=announcer,
-            max_event=settings.max_event,
-            clock=system_clock,
-        )
 
 
 @asynccontextmanager

@@ -8,47 +8,88 @@ import argparse
 import asyncio
 import logging
 import sys
+from contextlib import AsyncExitStack
 
-import faust
+from mode import Worker as Process
 
-from pipeline.agents.indexer import make_app
+from pipeline.agents.service import STAGES, Worker
 from pipeline.agents.topic_admin import check_topics, create_topics
 from pipeline.errors import InvalidConfiguration, ShinsenError
 from pipeline.settings import Settings
-from pipeline.stack_wiring import check_stack_settings, open_journey, stack_topics
+from pipeline.stack_wiring import check_stack_settings, live_generation, open_state, stack_topics
+from pipeline.worker_wiring import open_workshop
+from schemas.topics import Topic, generation_topics
 
 
 def main() -> int:
     """Run the command; return the exit code."""
-    arguments = argparse.ArgumentParser(prog="python -m pipeline.agents", description=__doc__)
-    arguments.add_argument("command", choices=("run", "create-topics"))
-    command = arguments.parse_args().command
-    settings = Settings()
+    arguments = _arguments()
     try:
+        settings = Settings()
         check_stack_settings(settings)
-        declared = stack_topics(settings)
-        prepare = create_topics if command == "create-topics" else check_topics
-        asyncio.run(prepare(settings.kafka, declared.all()))
+        if arguments.command == "create-topics":
+            asyncio.run(_create(settings))
+        else:
+            asyncio.run(check_topics(settings.kafka, stack_topics(settings).all()))
     except ShinsenError as error:
         print(error, file=sys.stderr)
         return 2 if isinstance(error, InvalidConfiguration) else 1
-    if command == "run":
-        _work(settings)
+    if arguments.command == "run":
+        _work(settings, arguments.stage or STAGES, arguments.generation or ())
     return 0
 
 
-def _work(settings: Settings) -> None:
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m pipeline.agents", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("command", choices=("run", "create-topics"))
+    parser.add_argument("--stage", action="append", choices=STAGES, help="serve this stage only; may be repeated")
+    parser.add_argument(
+        "--generation",
+        action="append",
+        metavar="NAME",
+        help="serve this generation, whatever it was built with, and no other; may be repeated",
+    )
+    return parser.parse_args()
+
+
+async def _create(settings: Settings) -> None:
+    """Create the topics of the installation and of its generations."""
+    declared: list[Topic] = [*stack_topics(settings).all()]
+    await create_topics(settings.kafka, declared)
+    async with open_state(settings) as state:
+        for one in await state.generations():
+            topics = generation_topics(settings.topic_prefix, one.name, settings.partitions).all()
+            await create_topics(settings.kafka, topics)
+
+
+def _work(settings: Settings, stages: tuple[str, ...], generations: tuple[str, ...]) -> None:
     """Run a worker until it is told to stop, or fails."""
     for chatty in ("httpx", "httpcore"):
         logging.getLogger(chatty).setLevel(logging.WARNING)  # a line for each request
-    app = make_app(
-        settings.kafka,
-        stack_topics(settings),
-        f"{settings.topic_prefix}indexer",
-        settings.data / "faust",
-        lambda: open_journey(settings),
-    )
-    faust.Worker(app, loglevel=settings.log_level, redirect_stdouts=False, quiet=True).execute_from_commandline()
+    worker = _Shift(settings, stages, generations)
+    Process(worker, loglevel=settings.log_level, redirect_stdouts=False, quiet=True).execute_from_commandline()
+
+
+class _Shift(Worker):
+    """A worker that opens what it needs when it starts, and closes it when everything has stopped."""
+
+    def __init__(self, settings: Settings, stages: tuple[str, ...], generations: tuple[str, ...]) -> None:
+        self._settings = settings
+        self._resources = AsyncExitStack()
+        super().__init__(stages=stages, pinned=generations)
+
+    async def on_start(self) -> None:
+        """Open the stores, and start what is to be served now."""
+        shop, state, built_with = await self._resources.enter_async_context(open_workshop(self._settings))
+        await live_generation(state, built_with)
+        self.equip(shop, state, built_with)
+        await super().on_start()
+
+    async def on_shutdown(self) -> None:
+        """Close the stores."""
+        await self._resources.aclose()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Creating the topics, and refusing to start where one is missing or other than declared."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -60,13 +61,19 @@ async def check_topics(bootstrap: str, declared: Sequence[Topic]) -> None:
                     f"the topic {topic.name} has {number} partitions, declared are {topic.partitions}: set "
                     "SHINSEN_PARTITIONS to what is there, or add partitions with kafka-topics --alter"
                 )
-            await _check_cleanup(admin, topic)
+            await _check_settings(admin, topic)
 
 
-async def _check_cleanup(admin: AIOKafkaAdminClient, topic: Topic) -> None:
+async def _check_settings(admin: AIOKafkaAdminClient, topic: Topic) -> None:
     answers = await admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, topic.name)])
-    entries = [entry for answer in answers for resource in answer.resources for entry in resource[4]]
-    found = {entry[0]: entry[1] for entry in entries}.get("cleanup.policy", topic.cleanup)
+    entries = {entry[0]: entry[1] for answer in answers for resource in answer.resources for entry in resource[4]}
+    limit = int(entries.get("max.message.bytes", topic.max_message))
+    if limit < topic.max_message:
+        raise InvalidConfiguration(
+            f"the topic {topic.name} has max.message.bytes={limit}, messages may have {topic.max_message}: raise it "
+            "with kafka-configs --alter, or lower SHINSEN_MAX_EVENT"
+        )
+    found = entries.get("cleanup.policy", topic.cleanup)
     if found != topic.cleanup:
         raise InvalidConfiguration(
             f"the topic {topic.name} has cleanup.policy={found}, not {topic.cleanup}: events would be lost or kept "
@@ -74,8 +81,29 @@ async def _check_cleanup(admin: AIOKafkaAdminClient, topic: Topic) -> None:
         )
 
 
+async def topic_names(bootstrap: str, given: Sequence[str]) -> list[str]:
+    """Return the topics that are given by name, and those that match one given as a regular expression (^...).
+
+    Raises InvalidConfiguration for a name that Kafka does not have: those are other systems' to create.
+    """
+    if not given:
+        return []
+    async with _admin(bootstrap) as admin:
+        there = sorted(await admin.list_topics())
+    patterns = [re.compile(one) for one in given if one.startswith("^")]
+    names = [one for one in given if not one.startswith("^")]
+    missing = [name for name in names if name not in there]
+    if missing:
+        raise InvalidConfiguration(
+            f"Kafka has no topic {', '.join(missing)}, which SHINSEN_SOURCE_TOPICS names; mend the name, or let the "
+            "source create it first"
+        )
+    matching = [name for name in there if any(pattern.match(name) for pattern in patterns)]
+    return list(dict.fromkeys([*names, *matching]))
+
+
 def _settings(topic: Topic) -> dict[str, str]:
-    settings: dict[str, str] = {"cleanup.policy": topic.cleanup}
+    settings: dict[str, str] = {"cleanup.policy": topic.cleanup, "max.message.bytes": str(topic.max_message)}
     if topic.cleanup == "delete":
         settings["retention.ms"] = str(topic.retention_ms)
     return settings

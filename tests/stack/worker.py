@@ -6,7 +6,8 @@ import signal
 import subprocess
 import sys
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import psycopg
@@ -14,10 +15,15 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 
 from ops.stack.server import Endpoint
+from pipeline.clock import system_clock
+from pipeline.ports.state import State
 from pipeline.settings import Settings
-from pipeline.stack_wiring import open_stack_stores, stack_topics
-from schemas.topics import Topics
+from pipeline.stack_lag import Lag, LagReader
+from pipeline.stack_signals import StackStages
+from pipeline.stack_wiring import open_stack_stores, open_state, stack_topics
+from schemas.topics import Topics, reconcile_group
 
+Look = Callable[[], Awaitable[Lag]]
 Message = tuple[str, bytes | None]
 """Key and value."""
 Received = tuple[bytes | None, bytes | None, dict[str, bytes]]
@@ -80,9 +86,14 @@ class Stack:
             for key, value in messages:
                 await producer.send_and_wait(self.topics.events.name, value, key=key.encode())
 
+    async def lag(self, stage: str) -> int:
+        """Return how many messages a stage's group has not acknowledged, over all generations."""
+        async with self._looking() as look:
+            return (await look()).of(stage)
+
     async def committed(self) -> tuple[int, int]:
-        """Return how many messages the group has acknowledged, and how many there are."""
-        group, topic = f"{self.settings.topic_prefix}indexer", self.topics.events.name
+        """Return how many messages of `events` are in the records, and how many there are."""
+        group, topic = reconcile_group(self.settings.topic_prefix), self.topics.events.name
         consumer = AIOKafkaConsumer(bootstrap_servers=self.settings.kafka, group_id=group, enable_auto_commit=False)
         async with consumer:
             all_of = [TopicPartition(topic, n) for n in range(self.settings.partitions)]
@@ -91,16 +102,44 @@ class Stack:
             done = [await consumer.committed(one) or 0 for one in all_of]
         return sum(done), sum(ends.values())
 
-    async def settled(self, worker: "subprocess.Popen[bytes]", seconds: float = 90) -> None:
-        """Wait until everything is acknowledged; a worker that ended by itself is an error."""
+    async def settled(self, *workers: "subprocess.Popen[bytes]", seconds: float = 90) -> None:
+        """Wait until every stage has acknowledged all, and nothing is pending; a worker that ended is an error."""
         end = asyncio.get_running_loop().time() + seconds
-        while True:
-            done, there = await self.committed()
-            if done == there:
-                return
-            assert worker.poll() is None, f"the worker ended with {worker.returncode}:\n{self.tail()}"
-            assert asyncio.get_running_loop().time() < end, f"{done} of {there} acknowledged:\n{self.tail()}"
-            await asyncio.sleep(0.2)
+        async with self._looking() as look, open_state(self.settings) as state:
+            while True:
+                left = await self._unsettled(look, state)
+                if not left:
+                    return
+                for worker in workers:
+                    assert worker.poll() is None, f"the worker ended with {worker.returncode}:\n{self.tail()}"
+                assert asyncio.get_running_loop().time() < end, f"left: {left}\n{self.tail()}"
+                await asyncio.sleep(0.2)
+
+    async def _unsettled(self, look: "Look", state: State) -> dict[str, object]:
+        """Return what is left to do, by stage and generation."""
+        found: dict[str, object] = {s.stage: s.lag for s in (await look()).stages if s.lag}
+        for one in await state.generations():
+            pending = [p.document for p in await state.pending(one.name)] if one.state == "live" else []
+            unlooked = await state.unlooked(one.name) if one.state == "live" else []
+            found |= {f"{one.name} pending": pending} if pending else {}
+            found |= {f"{one.name} unlooked": unlooked} if unlooked else {}
+        return found
+
+    @asynccontextmanager
+    async def _looking(self) -> "AsyncIterator[Look]":
+        reader = LagReader(self.settings.kafka, system_clock)
+        stages = StackStages(self.topics, self.settings.topic_prefix, self.settings.partitions)
+
+        async def look() -> Lag:
+            async with open_state(self.settings) as state:
+                known = [one.name for one in await state.generations()]
+            wanted = {(s.name, s.group): s for name in known or ["g1"] for s in stages.of(name)}
+            return await reader.read(list(wanted.values()))
+
+        try:
+            yield look
+        finally:
+            await reader.close()
 
     async def read(self, topic: str, partitions: int) -> list[Received]:
         """Return (key, value, headers) of every message of a topic."""

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from pipeline.agents.indexer import batches, growing_pauses, persist
+from pipeline.agents.batches import batches, growing_pauses, persist
 from pipeline.errors import BackendUnavailable
 
 

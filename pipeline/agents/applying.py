@@ -1,0 +1,196 @@
+"""The third stage: documents are embedded and published in the indexes of one generation; their events end."""
+
+import asyncio
+import time
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from pipeline.agents.delivery import Delivered, Times, milliseconds
+from pipeline.agents.outbox import Outbox
+from pipeline.agents.patience import Patience
+from pipeline.apply import Applier
+from pipeline.clock import Clock
+from pipeline.dead_letters import raw_letter, record_letter
+from pipeline.errors import BackendUnavailable, InvalidEvent
+from pipeline.ports.state import State
+from pipeline.prepare import Prepared, Preparer, Refused
+from schemas.change_event import Lane
+from schemas.messages import Analyzed
+from schemas.outcome import Outcome
+from schemas.topics import APPLIED, GenerationTopics
+
+COLD = 8
+"""Documents that are embedded together: what is ready is published before."""
+ROUNDS = 20
+"""Times that a document may be in another writer's way before the batch is taken again."""
+
+
+class _Taken(msgspec.Struct):
+    """What a batch asks for."""
+
+    inline: dict[str, Prepared] = {}
+    referred: set[str] = set()
+    times: dict[str, Times] = {}
+    origins: dict[str, tuple[str, str]] = {}
+    """Event to (document, position)."""
+
+
+class Applying:
+    """Takes batches of one lane. `take` returns when each document is in every index, and its events are announced."""
+
+    def __init__(
+        self,
+        topics: GenerationTopics,
+        state: State,
+        preparer: Preparer,
+        applier: Applier,
+        outbox: Outbox,
+        clock: Clock,
+    ) -> None:
+        self.applier = applier
+        self._topics, self._state, self._preparer = topics, state, preparer
+        self._outbox, self._clock = outbox, clock
+        self._patience = Patience(preparer.models_work)
+
+    async def take(self, batch: Sequence[Delivered], lane: Lane) -> None:
+        """Publish what the batch holds. Raises BackendUnavailable: then all of it is to be taken again."""
+        taken = await self._decoded(batch)
+        wanted = [*taken.inline, *(taken.referred - taken.inline.keys())]
+        todo = await self._state.unfinished(self.applier.generation, wanted, announces=self.applier.announces)
+        referred = sorted(taken.referred & todo)
+        inline = [one for name, one in taken.inline.items() if name in todo and name not in taken.referred]
+        again = await self._all(inline, lane)
+        again += referred
+        for _ in range(ROUNDS):
+            if not again:
+                break
+            again = await self._all(await self._from_records(again, taken, lane), lane)
+        if again:
+            raise BackendUnavailable(f"{again[0]}: other writers are in the way all the time; again")
+        await self._announce(taken)
+
+    # ---------------------------------------------------------------- what is asked for
+
+    async def _decoded(self, batch: Sequence[Delivered]) -> _Taken:
+        taken = _Taken()
+        strangers: list[Delivered] = []
+        decoded = await asyncio.to_thread(lambda: [_analyzed(message) for message in batch])
+        for message, analyzed in zip(batch, decoded, strict=True):
+            if analyzed is None:
+                strangers.append(message)
+            elif analyzed.prepared is None:
+                taken.referred.add(analyzed.document)
+                taken.times.setdefault(analyzed.document, message.times)
+            else:
+                _take_inline(taken, analyzed.prepared, message.times)
+        if strangers:
+            await self._bury_strangers(strangers)
+        return taken
+
+    async def _bury_strangers(self, messages: Sequence[Delivered]) -> None:
+        error = InvalidEvent("not_analyzed", "a message on a topic of analyzed documents is not ours; see who writes")
+        letters = [raw_letter(message.id, message.raw, error, self._clock()) for message in messages]
+        await self._outbox.dead_letters([(one, m.raw) for one, m in zip(letters, messages, strict=True)])
+        await self._state.bury(letters)
+
+    async def _from_records(self, documents: Sequence[str], taken: _Taken, lane: Lane) -> list[Prepared]:
+        """Prepare documents as their records stand now; what cannot be mapped is put aside and withdrawn."""
+        records = await self._state.records(documents)
+        for record in records.values():
+            taken.origins.update(dict.fromkeys(record.origins, (record.document, record.position)))
+        light = await self._preparer.analyzed(list(records.values()), lane)
+        refused = [one for one in light if isinstance(one, Refused)]
+        ready = [one for one in light if isinstance(one, Prepared)]
+        cold = [one for one in ready if one.missing]
+
+        async def mention(some: Sequence[Prepared]) -> None:
+            await self._preparer.mention(some, lane)
+
+        aside = await self._patience.each(cold, lambda one: one.record.document, mention) if cold else []
+        gone = {one.record.document for one, _ in aside}
+        refused += [Refused(one.record, error) for one, error in aside]
+        withdrawn = [await self._withdrawn(one, "map") for one in refused]
+        return [*(one for one in ready if one.record.document not in gone), *withdrawn]
+
+    # ---------------------------------------------------------------- publishing
+
+    async def _all(self, batch: Sequence[Prepared], lane: Lane) -> list[str]:
+        """Publish documents, those that need vectors last; return those to publish again."""
+        if not batch:
+            return []
+        cold = await self._preparer.with_cached_vectors(batch)
+        names = {one.record.document for one in cold}
+        again = await self._publish([one for one in batch if one.record.document not in names])
+        for start in range(0, len(cold), COLD):
+            again += await self._publish(await self._embedded(cold[start : start + COLD], lane))
+        return again
+
+    async def _embedded(self, batch: Sequence[Prepared], lane: Lane) -> list[Prepared]:
+        async def embed(some: Sequence[Prepared]) -> None:
+            await self._preparer.embed(some, lane)
+
+        aside = await self._patience.each(batch, lambda one: one.record.document, embed)
+        gone = {one.record.document for one, _ in aside}
+        withdrawn = [await self._withdrawn(Refused(one.record, error), "apply") for one, error in aside]
+        return [*(one for one in batch if one.record.document not in gone), *withdrawn]
+
+    async def _publish(self, batch: Sequence[Prepared]) -> list[str]:
+        """Publish; a document on which that fails for no known reason is put aside in the end."""
+        again: list[str] = []
+        relinks: list[str] = []
+
+        async def publish(some: Sequence[Prepared]) -> None:
+            published = await self.applier.publish(some)
+            again.extend(published.again)
+            relinks.extend(published.relinks)
+
+        for one, error in await self._patience.each(batch, lambda p: p.record.document, publish):
+            await publish([await self._withdrawn(Refused(one.record, error), "apply")])
+        await self._outbox.references(self._topics, relinks)
+        return again
+
+    async def _withdrawn(self, refused: Refused, stage: str) -> Prepared:
+        """Put a record aside, and withdraw the document: an older version must not go on standing."""
+        document = refused.record.document
+        standing = (await self._state.records([document])).get(document, refused.record)
+        record = standing if standing.position == refused.record.position else refused.record
+        buried = record_letter(record, refused.error, stage, self._clock())
+        await self._outbox.dead_letters([(buried.letter, None)])
+        await self._state.bury([buried.letter])
+        await self._state.announce(buried.superseded)
+        return Prepared(record=record, stage="full", withdrawn=True)
+
+    # ---------------------------------------------------------------- ends
+
+    async def _announce(self, taken: _Taken) -> None:
+        """Say on the topic how events ended; what the state store knows is the truth."""
+        if not self.applier.announces or not taken.origins:
+            return
+        known = await self._state.outcomes(list(taken.origins))
+        applied = milliseconds(time.time())
+        said: list[tuple[Outcome, Times]] = []
+        for event, outcome in known.items():
+            document, position = taken.origins[event]
+            ended = Outcome(event=event, document=document, position=position, outcome=outcome)
+            said.append((ended, {**taken.times.get(document, {}), APPLIED: applied}))
+        await self._outbox.outcomes(said)
+
+    async def send_references(self, documents: Iterable[str]) -> None:
+        """Have documents applied as their records say, by whoever has their partitions."""
+        await self._outbox.references(self._topics, documents)
+
+
+def _take_inline(taken: _Taken, prepared: Prepared, times: Times) -> None:
+    record = prepared.record
+    taken.origins.update(dict.fromkeys(record.origins, (record.document, record.position)))
+    before = taken.inline.get(record.document)
+    if before is None or record.position >= before.record.position:
+        taken.inline[record.document], taken.times[record.document] = prepared, times
+
+
+def _analyzed(message: Delivered) -> Analyzed | None:
+    try:
+        return msgspec.msgpack.decode(message.raw.value or b"", type=Analyzed)
+    except msgspec.MsgspecError:
+        return None

@@ -1,0 +1,91 @@
+"""How long a stage is patient with one document: what keeps failing while others pass is put aside for a person."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+import structlog
+
+from pipeline.errors import BackendUnavailable, InvalidEvent, ModelFailed
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+
+MODEL_ATTEMPTS = 2
+"""After so many failures of the models on one document, it is compared with a text that they can take."""
+MAX_ATTEMPTS = 5
+"""After so many unexpected failures a document is put aside."""
+IN_A_ROW = 3
+"""So many documents put aside with none that passed in between: then it is us, and the process ends."""
+
+
+class Patience:
+    """Counts failures by document, for one stage of one process."""
+
+    def __init__(self, models_work: Callable[[], Awaitable[bool]]) -> None:
+        self._models_work = models_work
+        self._failures: dict[str, int] = {}
+        self._in_a_row = 0
+
+    async def each(
+        self, items: Sequence[T], name: Callable[[T], str], work: Callable[[Sequence[T]], Awaitable[None]]
+    ) -> list[tuple[T, InvalidEvent]]:
+        """Do work on all items, one by one where that fails; return those to put aside, with the reason.
+
+        Raises BackendUnavailable when a store is down, or some items are to be tried again: then all are done again.
+        """
+        try:
+            await work(items)
+        except ModelFailed:
+            if not await self._models_work():
+                raise
+        except BackendUnavailable:
+            raise
+        except Exception:  # one document's bug must not stop the others
+            log.exception("batch_failed", documents=len(items))
+        else:
+            self._passed([name(item) for item in items])
+            return []
+        return await self._one_by_one(items, name, work)
+
+    async def _one_by_one(
+        self, items: Sequence[T], name: Callable[[T], str], work: Callable[[Sequence[T]], Awaitable[None]]
+    ) -> list[tuple[T, InvalidEvent]]:
+        aside: list[tuple[T, InvalidEvent]] = []
+        again: Exception | None = None
+        for item in items:
+            try:
+                await work([item])
+                self._passed([name(item)])
+            except Exception as error:  # see above
+                if isinstance(error, BackendUnavailable) and not isinstance(error, ModelFailed):
+                    raise
+                verdict = self._verdict(name(item), error)
+                if verdict is None:
+                    again = error
+                else:
+                    aside.append((item, verdict))
+        if again is not None:
+            raise BackendUnavailable(f"{type(again).__name__}: {again}; it is tried again") from again
+        return aside
+
+    def _passed(self, documents: Sequence[str]) -> None:
+        self._in_a_row = 0
+        for document in documents:
+            self._failures.pop(document, None)
+
+    def _verdict(self, document: str, error: Exception) -> InvalidEvent | None:
+        failures = self._failures[document] = self._failures.get(document, 0) + 1
+        if isinstance(error, ModelFailed):
+            if failures < MODEL_ATTEMPTS:
+                return None
+            reason = f"{document}: the models fail on this text and on no other: {error}; mend or shorten it"
+            return InvalidEvent("model_failed", reason)
+        log.error("document_failed", document=document, failures=failures, exc_info=error)
+        if failures < MAX_ATTEMPTS:
+            return None
+        if self._in_a_row >= IN_A_ROW:
+            raise error
+        self._in_a_row += 1
+        reason = f"{document}: failed {failures} times: {type(error).__name__}: {error}; see the log"
+        return InvalidEvent("internal_error", reason)

@@ -1,0 +1,126 @@
+"""A worker: runs the stages it was asked for, for the generations that it serves, as these come and go."""
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import faust
+import structlog
+from mode import Service
+
+from pipeline.errors import BackendUnavailable
+from pipeline.ports.state import Generation, State
+from schemas.change_event import Lane
+
+log = structlog.get_logger(__name__)
+
+STAGES = ("reconcile", "analyze", "apply")
+LANES: tuple[Lane, ...] = ("live", "bulk")
+LOOK_S = 1.0
+"""Between looks at the generations."""
+GONE = ("pruning",)
+"""States of a generation that nobody may write to any more."""
+
+
+class Part(NamedTuple):
+    """One lane of one stage, of one generation (empty for `reconcile`)."""
+
+    stage: str
+    generation: str
+    lane: Lane
+
+
+class Shop(Protocol):
+    """Makes the parts of a worker."""
+
+    async def open_generation(self, generation: Generation, *, announces: bool) -> None:
+        """Open the indexes of a generation and see to its topics."""
+
+    async def close_generation(self, name: str) -> None:
+        """Let go of a generation's indexes; idempotent."""
+
+    def announce(self, live: str) -> None:
+        """Let only this one of the open generations announce."""
+
+    async def app(self, part: Part) -> faust.App:
+        """Return the app of a part of an open generation."""
+
+    async def look_after(self, apps: Mapping[Part, Any]) -> None:
+        """Do what is due now and then beside the messages."""
+
+
+class Worker(Service):
+    """Keeps an app running for each part it should serve. A part that fails ends the process."""
+
+    def __init__(self, *, stages: Collection[str], pinned: Collection[str]) -> None:
+        """Serve these stages; of the generations those pinned, or those that fit when none is. `equip` comes next."""
+        super().__init__()
+        self._stages, self._pinned = tuple(stage for stage in STAGES if stage in stages), frozenset(pinned)
+        self._first_live = ""
+        self._apps: dict[Part, faust.App] = {}
+        self._open: set[str] = set()
+
+    def equip(self, shop: Shop, state: State, versions: dict[str, str]) -> None:
+        """Take what makes the parts, the state store, and the versions of what is built here."""
+        self._shop, self._state, self._versions = shop, state, versions
+
+    async def on_start(self) -> None:
+        """Start what is to be served now."""
+        await self.look()
+
+    @Service.task
+    async def _watch(self) -> None:
+        async for _ in self.itertimer(LOOK_S, name="generations"):
+            try:
+                await self.look()
+                await self._shop.look_after(dict(self._apps))
+            except BackendUnavailable as error:  # what runs goes on, and waits for the store by itself
+                log.warning("generations_not_read", reason=str(error))
+
+    async def look(self) -> None:
+        """Read the generations; start and stop what that asks for."""
+        known = await self._state.generations()
+        live = next((one.name for one in known if one.state == "live"), "")
+        if not self._first_live:
+            self._first_live = live
+            self._say_what_differs(known)
+        served = {one.name: one for one in known if self._serves(one)}
+        self._shop.announce(live)
+        for gone in sorted(self._open - served.keys()):
+            await self._stop(gone)
+        wanted = [Part("reconcile", "", lane) for lane in LANES if "reconcile" in self._stages]
+        if set(self._stages) & {"analyze", "apply"}:
+            for name in sorted(served.keys() - self._open):
+                await self._shop.open_generation(served[name], announces=name == live)
+                self._open.add(name)
+                log.info("generation_served", generation=name, state=served[name].state)
+        stages = [stage for stage in self._stages if stage != "reconcile"]
+        wanted += [Part(stage, name, lane) for name in sorted(self._open) for stage in stages for lane in LANES]
+        await self._start([part for part in wanted if part not in self._apps])
+
+    def _serves(self, one: Generation) -> bool:
+        if one.state in GONE:
+            return False
+        if self._pinned:
+            return one.name in self._pinned
+        return one.name == self._first_live or one.versions == self._versions
+
+    def _say_what_differs(self, known: Sequence[Generation]) -> None:
+        built = next((one.versions for one in known if one.name == self._first_live), self._versions)
+        changed = sorted(name for name, version in self._versions.items() if built.get(name) != version)
+        if changed:
+            log.warning("indexes_outdated", changed=changed, advice="run `shinsen replay` to rebuild them")
+
+    async def _start(self, parts: Sequence[Part]) -> None:
+        apps = [await self._shop.app(part) for part in parts]
+        for part, app in zip(parts, apps, strict=True):
+            self._apps[part] = app
+            self.add_dependency(app)
+        await asyncio.gather(*(app.maybe_start() for app in apps))
+
+    async def _stop(self, generation: str) -> None:
+        for part in [part for part in self._apps if part.generation == generation]:
+            await self.remove_dependency(self._apps.pop(part))
+        await self._shop.close_generation(generation)
+        self._open.discard(generation)
+        log.info("generation_let_go", generation=generation)
