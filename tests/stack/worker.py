@@ -21,7 +21,7 @@ from pipeline.settings import Settings
 from pipeline.stack_lag import Lag, LagReader
 from pipeline.stack_signals import StackStages
 from pipeline.stack_wiring import open_stack_stores, open_state, stack_topics
-from schemas.topics import Topics, reconcile_group
+from schemas.topics import Topics
 
 Look = Callable[[], Awaitable[Lag]]
 Message = tuple[str, bytes | None]
@@ -92,15 +92,10 @@ class Stack:
             return (await look()).of(stage)
 
     async def committed(self) -> tuple[int, int]:
-        """Return how many messages of `events` are in the records, and how many there are."""
-        group, topic = reconcile_group(self.settings.topic_prefix), self.topics.events.name
-        consumer = AIOKafkaConsumer(bootstrap_servers=self.settings.kafka, group_id=group, enable_auto_commit=False)
-        async with consumer:
-            all_of = [TopicPartition(topic, n) for n in range(self.settings.partitions)]
-            ends = await consumer.end_offsets(all_of)
-            consumer.assign(all_of)
-            done = [await consumer.committed(one) or 0 for one in all_of]
-        return sum(done), sum(ends.values())
+        """Return how many events there are less what all stages have left, and how many there are."""
+        there = sum([await self.length(self.topics.events.name, n) for n in range(self.settings.partitions)])
+        async with self._looking() as look:
+            return there - sum(stage.lag for stage in (await look()).stages), there
 
     async def settled(self, *workers: "subprocess.Popen[bytes]", seconds: float = 90) -> None:
         """Wait until every stage has acknowledged all, and nothing is pending; a worker that ended is an error."""
