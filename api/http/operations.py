@@ -1,8 +1,8 @@
-"""`/v1/status`, `/v1/digest`, `/v1/replay` and the probes."""
+"""`/v1/status`, `/v1/digest` and the probes."""
 
 from typing import Any
 
-from litestar import Response, get, post
+from litestar import Response, get
 from litestar.handlers import HTTPRouteHandler
 
 from api.http.asker import operator_only
@@ -26,13 +26,6 @@ async def digest(asker: Given[Asker], runtime: Given[Runtime]) -> dict[str, str]
     return await runtime.digest()
 
 
-@post("/v1/replay", status_code=200, tags=["operations"], summary="Rebuild the indexes from the records")
-async def replay(asker: Given[Asker], runtime: Given[Runtime]) -> dict[str, Any]:
-    """Build a new generation, switch to it, drop the old one; answers when it is done."""
-    operator_only(asker)
-    return await runtime.replay()
-
-
 @get("/health/live", tags=["operations"], summary="The process answers")
 async def live() -> dict[str, str]:
     """Answer."""
@@ -52,4 +45,4 @@ async def ready(runtime: Given[Runtime]) -> Response[dict[str, Any]]:
     return Response({"status": "paused" if paused else "ok", "stores": stores, "paused": paused})
 
 
-HANDLERS: list[HTTPRouteHandler] = [status, digest, replay, live, ready]
+HANDLERS: list[HTTPRouteHandler] = [status, digest, live, ready]
