@@ -26,6 +26,7 @@ from pipeline.ports.signals import ChangeHistogram, Health, Signals
 from pipeline.ports.state import State
 from pipeline.replay.replays import StateReplays
 from pipeline.settling import Settling
+from pipeline.source_control import SourceControl
 from schemas.change_event import RawEvent
 from schemas.outcome import DeadLetter, Outcome, OutcomeName, TokenPart
 from schemas.record import Record
@@ -71,6 +72,7 @@ class EmbeddedRuntime:
             advanced=self._reconciled,
             progressed=self._settling.progressed,
         )
+        self.sources = SourceControl(state, self.intake.places, self.submit, clock, self.intake.read_epochs)
         self._signals = EmbeddedSignals(state, self.intake, lambda: self._generation, clock)
         self._generations.on_progress, self._generations.times = self._settling.progressed, self._signals.times
         self._reader: asyncio.Task[None] | None = None
@@ -190,7 +192,8 @@ class EmbeddedRuntime:
     async def signals(self) -> Signals:
         """Return what freshness pages and metrics show."""
         await self._look_outdated()
-        return await self._signals.signals(self.outdated)
+        found = await self._signals.signals(self.outdated)
+        return msgspec.structs.replace(found, warnings=[*found.warnings, *await self.sources.warnings()])
 
     def histograms(self) -> list[ChangeHistogram]:
         """Return change-to-searchable times."""

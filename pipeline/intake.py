@@ -14,6 +14,7 @@ from pipeline.ports.change_log import ChangeLog, LoggedEvent
 from pipeline.ports.runtime import Submission
 from pipeline.ports.state import State
 from pipeline.reconcile import Arrived, Reconciler
+from pipeline.source_epochs import SourceEpochs
 from pipeline.submissions import accepted, refused
 from schemas.change_event import RawEvent
 from schemas.outcome import DeadLetter, Outcome
@@ -53,12 +54,22 @@ class Intake:
         self.behind_since = ""
         """Arrival time of the oldest event not yet reconciled; empty when there is none."""
         self.failure = ""
+        self._epochs = SourceEpochs([])
 
     async def open(self) -> None:
         """Find out where the last run stopped."""
         self.end, self.reconciled = await self._log.end(), await self._state.offset(CONSUMER)
         rest = await self._log.read(self.reconciled, 1)
         self.behind_since = rest[0].received_at if rest else ""
+        await self.read_epochs()
+
+    async def read_epochs(self) -> None:
+        """Take notice of new epochs of sources."""
+        self._epochs = SourceEpochs(await self._state.epochs())
+
+    async def places(self, source: str) -> dict[str, int]:
+        """Return where the next event will be, of any source."""
+        return {"log": self.end + 1}
 
     async def submit(self, events: Sequence[RawEvent]) -> list[Submission]:
         """Take events in order; what is accepted is in the log, durably, on return."""
@@ -69,7 +80,10 @@ class Intake:
                 f"{waiting} events wait to be read (limit {self._max_backlog}); send again later",
                 retry_after=2.0,
             )
-        decoded = await asyncio.to_thread(lambda: [admit(raw, self._mappings, self._max_event) for raw in events])
+        now_in = self._epochs.newest()
+        decoded = await asyncio.to_thread(
+            lambda: [admit(raw, self._mappings, self._max_event, now_in) for raw in events]
+        )
         taken = [raw for raw, d in zip(events, decoded, strict=True) if not isinstance(d, InvalidEvent)]
         now = self._clock()
         offsets = iter(await self._log.append(taken, now))
@@ -148,7 +162,7 @@ class Intake:
         letters: list[DeadLetter] = []
         for logged in batch:
             base = event_id(logged)
-            events = admit(logged.raw, self._mappings, self._max_event)
+            events = admit(logged.raw, self._mappings, self._max_event, self._epochs.of(base))
             if isinstance(events, InvalidEvent):
                 letters.append(raw_letter(base, logged.raw, events, self._clock()))
             elif not events:

@@ -3,12 +3,12 @@
 import json
 from collections.abc import Awaitable, Callable, Sequence
 
-import msgspec
 import structlog
 
 from pipeline.clock import Clock
 from pipeline.errors import BackendUnavailable, NotFound, NotPossible
 from pipeline.ports.runtime import Submission
+from pipeline.ports.source_operations import Forgotten, NewEpoch, SourceOverview
 from pipeline.ports.sources import SourceHead
 from pipeline.ports.state import State
 from pipeline.source_epochs import SourceEpochs, went_backwards
@@ -17,51 +17,25 @@ from schemas.change_event import RawEvent
 log = structlog.get_logger(__name__)
 
 Places = Callable[[str], Awaitable[dict[str, int]]]
-"""Returns, for a source, place → offset of the next event there. Raises BackendUnavailable."""
+"""Returns place → offset of the next event there, of the places of one source, or of all (""). Raises
+BackendUnavailable."""
 Submit = Callable[[Sequence[RawEvent]], Awaitable[list[Submission]]]
 
 
-class SourceOverview(msgspec.Struct, frozen=True, kw_only=True):
-    """One source as far as it is known."""
-
-    source: str
-    epoch: int
-    since: str = ""
-    """When this epoch was declared; empty for the first one."""
-    position: str = ""
-    """The highest position that was read, as the source wrote it."""
-    at: str = ""
-    """Its source time."""
-    collections: list[str]
-    recent: int = 0
-    """Of the last `recent` events (per topic partition at most 20) ..."""
-    superseded: int = 0
-    """... so many lost by their position alone, although they happened later than what stands."""
-
-
-class NewEpoch(msgspec.Struct, frozen=True, kw_only=True):
-    """A new epoch: what lies before these offsets belongs to the old one."""
-
-    source: str
-    epoch: int
-    starts: dict[str, int]
-
-
-class Forgotten(msgspec.Struct, frozen=True, kw_only=True):
-    """What was asked to go: records that no event of the newest epoch has brought back."""
-
-    source: str
-    epoch: int
-    collections: list[str]
-    events: list[str]
-    """Their end can be waited for."""
-
-
 class SourceControl:
-    """Epochs of sources, over the state store and whatever keeps the events."""
+    """Implements `pipeline.ports.source_operations.SourceOperations` over the state store and what keeps the events."""
 
-    def __init__(self, state: State, places: Places, submit: Submit, clock: Clock) -> None:
+    def __init__(
+        self,
+        state: State,
+        places: Places,
+        submit: Submit,
+        clock: Clock,
+        changed: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        """`changed` is called when there is a new epoch."""
         self._state, self._places, self._submit, self._clock = state, places, submit, clock
+        self._changed = changed
 
     async def overview(self) -> list[SourceOverview]:
         """Return every source of which events or epochs are known, by name."""
@@ -93,8 +67,10 @@ class SourceControl:
         known = sorted({*await self._heads(), *await self._collections()})
         if source not in known:
             raise NotFound(f"no event of a source {source!r} was ever read; known are: {', '.join(known) or 'none'}")
-        starts = await self._places(source)
+        starts = await self._places("")
         number = await self._state.new_epoch(source, starts, self._clock())
+        if self._changed is not None:
+            await self._changed()
         log.info("new_epoch", source=source, epoch=number, starts=starts)
         return NewEpoch(source=source, epoch=number, starts=starts)
 

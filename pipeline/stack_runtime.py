@@ -17,10 +17,13 @@ from pipeline.ports.runtime import Indexes, Submission, Watermarks, progress_of
 from pipeline.ports.signals import ChangeHistogram, Health, Signals
 from pipeline.ports.state import Generation, State
 from pipeline.settling import Settling
+from pipeline.source_control import SourceControl
+from pipeline.source_freshness import SourceFreshness
 from pipeline.stack_door import StackDoor
 from pipeline.stack_generations import StackGenerations
 from pipeline.stack_outcomes import OutcomeFollower
 from pipeline.stack_signals import StackSignals
+from pipeline.stack_sources import SourcePlaces
 from schemas.change_event import RawEvent
 from schemas.outcome import DeadLetter, Outcome, OutcomeName, TokenPart
 
@@ -44,12 +47,15 @@ class StackRuntime:
         settling: Settling,
         follower: OutcomeFollower,
         door: StackDoor,
+        places: SourcePlaces,
         versions: dict[str, str],
         clock: Clock,
     ) -> None:
         self.state, self.mappings, self.analyzer, self.embedder = state, mappings, analyzer, embedder
         self._generations, self._signals, self._settling, self._door = generations, signals, settling, door
         self._versions, self._clock, self._follower = versions, clock, follower
+        self.sources = SourceControl(state, places.of, door.submit, clock)
+        self._places, self._freshness = places, SourceFreshness(state, generations.live_name, places.of)
         self._following: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
@@ -62,6 +68,7 @@ class StackRuntime:
             self._following.cancel()
             await asyncio.gather(self._following, return_exceptions=True)
         await self._door.close()
+        await self._places.close()
         await self._signals.close()
         await self._generations.close()
 
@@ -77,7 +84,7 @@ class StackRuntime:
 
     async def wait_source(self, source: str, position: str, timeout_s: float) -> None:
         """Wait for a source's own position."""
-        raise InvalidQuery("waiting for a source's own position is not in this version", pointer="/min_freshness")
+        await self._freshness.wait(source, position, timeout_s)
 
     async def wait_outcomes(self, events: Sequence[str], timeout_s: float) -> dict[str, OutcomeName]:
         """Wait for outcomes."""
@@ -134,7 +141,8 @@ class StackRuntime:
 
     async def signals(self) -> Signals:
         """Return what freshness pages and metrics show."""
-        return await self._signals.signals(self._outdated(await self.state.generations()))
+        found = await self._signals.signals(self._outdated(await self.state.generations()))
+        return msgspec.structs.replace(found, warnings=[*found.warnings, *await self.sources.warnings()])
 
     def histograms(self) -> list[ChangeHistogram]:
         """Return change-to-searchable times."""

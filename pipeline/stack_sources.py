@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
 from pipeline.errors import BackendUnavailable
@@ -23,16 +24,17 @@ class SourcePlaces:
         self._bootstrap, self._state = bootstrap, state
         self._own = (topics.events.name, topics.events_bulk.name)
         self._given = source_topics
+        self._admin: Any = None
         self._consumer: Any = None
         self._lock = asyncio.Lock()
 
-    async def of(self, source: str) -> dict[str, int]:
+    async def of(self, source: str = "") -> dict[str, int]:
         """Return place → end of every partition that may hold events of a source; empty partitions are absent.
 
         Those are the topics in which it was seen, and those of SHINSEN_SOURCE_TOPICS that carry its name
-        (Debezium: `<source>.<schema>.<table>`). Raises BackendUnavailable.
+        (Debezium: `<source>.<schema>.<table>`); without a name, all that workers read. Raises BackendUnavailable.
         """
-        seen = {head.place.rpartition("-")[0] for head in await self._state.source_heads(source)}
+        seen = {head.place.rpartition("-")[0] for head in await self._state.source_heads(source)} if source else set()
         async with self._lock:
             try:
                 async with asyncio.timeout(ASK_S):
@@ -48,22 +50,26 @@ class SourcePlaces:
             await self._drop()
 
     async def _drop(self) -> None:
-        consumer, self._consumer = self._consumer, None
-        if consumer is not None:
-            with contextlib.suppress(KafkaError, OSError):
-                await consumer.stop()
+        admin, consumer, self._admin, self._consumer = self._admin, self._consumer, None, None
+        for close in (consumer and consumer.stop, admin and admin.close):
+            if close:
+                with contextlib.suppress(KafkaError, OSError):
+                    await close()
 
     async def _ends(self, source: str, seen: set[str]) -> dict[str, int]:
         if self._consumer is None:
-            consumer = AIOKafkaConsumer(bootstrap_servers=self._bootstrap, enable_auto_commit=False)
-            await consumer.start()
-            self._consumer = consumer
-        there = await self._consumer._client.fetch_all_metadata()  # noqa: SLF001 - topics() may be minutes old
-        topics = [name for name in there.topics() if self._is_read(name) and (name in seen or _names(name, source))]
-        parts = [TopicPartition(name, n) for name in topics for n in there.partitions_for_topic(name) or ()]
+            self._admin = AIOKafkaAdminClient(bootstrap_servers=self._bootstrap)
+            await self._admin.start()
+            self._consumer = AIOKafkaConsumer(bootstrap_servers=self._bootstrap, enable_auto_commit=False)
+            await self._consumer.start()
+        there = {found["topic"]: len(found["partitions"]) for found in await self._admin.describe_topics()}
+        topics = [
+            name for name in there if self._is_read(name) and (not source or name in seen or _names(name, source))
+        ]
+        parts = [TopicPartition(name, number) for name in topics for number in range(there[name])]
         if not parts:
             return {}
-        ends, begins = await asyncio.gather(self._consumer.end_offsets(parts), self._consumer.beginning_offsets(parts))
+        ends, begins = await self._consumer.end_offsets(parts), await self._consumer.beginning_offsets(parts)
         return {f"{tp.topic}-{tp.partition}": int(end) for tp, end in ends.items() if end > begins[tp]}
 
     def _is_read(self, topic: str) -> bool:

@@ -28,6 +28,7 @@ from pipeline.stack_lag import LagReader
 from pipeline.stack_outcomes import OutcomeFollower
 from pipeline.stack_runtime import StackRuntime
 from pipeline.stack_signals import StackSignals, StackStages
+from pipeline.stack_sources import SourcePlaces
 from pipeline.wiring import Configuration, open_models, versions
 from schemas.topics import Topics, topics
 
@@ -142,6 +143,7 @@ async def open_stack_runtime(settings: Settings) -> AsyncIterator[StackRuntime]:
             settling=settling,
             follower=OutcomeFollower(settings.kafka, topics.outcomes.name, settling.progressed, signals.times),
             door=_door(settings, state, configuration.mappings, signals),
+            places=SourcePlaces(settings.kafka, topics, settings.source_topics, state),
             versions=versions(configuration, analyzer, embedder),
             clock=system_clock,
         )

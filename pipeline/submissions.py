@@ -15,7 +15,7 @@ def accepted(index: int, event: str, decoded: Sequence[ChangeEvent]) -> Submissi
         status="accepted",
         event=event,
         document=decoded[-1].document if decoded else "",
-        parts=tuple(TokenPart(e.document, e.position) for e in decoded if e.op != "truncate"),
+        parts=tuple(TokenPart(e.document, e.position) for e in decoded if e.key),
     )
 
 

@@ -15,6 +15,7 @@ from pipeline.errors import BackendUnavailable, InvalidEvent
 from pipeline.mapping import Mappings
 from pipeline.ports.state import State
 from pipeline.reconcile import Arrived, Reconciler
+from pipeline.source_epochs import SourceEpochs
 from schemas.change_event import RawEvent
 from schemas.outcome import DeadLetter, Outcome
 from schemas.record import Record
@@ -52,7 +53,9 @@ class Reconciling:
 
     async def take(self, batch: Sequence[Delivered]) -> None:
         """Bring a batch into the records. Raises BackendUnavailable: then all of it is to be taken again."""
-        decoded = await asyncio.to_thread(self._decode_all, batch)
+        # Read with each batch: an epoch that was declared holds for all that came after it.
+        epochs = SourceEpochs(await self._state.epochs())
+        decoded = await asyncio.to_thread(self._decode_all, batch, epochs)
         ends = {message.place: message.offset + 1 for message in batch}
         result = await self._reconciler.reconcile(decoded.arrived, ends)
         messages = {message.id: message for message in batch}
@@ -70,10 +73,10 @@ class Reconciling:
 
     # ---------------------------------------------------------------- decoding
 
-    def _decode_all(self, batch: Sequence[Delivered]) -> _Decoded:
+    def _decode_all(self, batch: Sequence[Delivered], epochs: SourceEpochs) -> _Decoded:
         done = _Decoded()
         for message in batch:
-            events = admit(message.raw, self._mappings, self._max_event)
+            events = admit(message.raw, self._mappings, self._max_event, epochs.of(message.id))
             if isinstance(events, InvalidEvent):
                 done.letters.append((raw_letter(message.id, message.raw, events, self._clock()), message.raw))
             elif not events:

@@ -11,6 +11,7 @@ from pipeline.ports.generations import Indexes
 from pipeline.ports.models import Analyzer, Embedder
 from pipeline.ports.replays import Replays
 from pipeline.ports.signals import ChangeHistogram, Health, Signals
+from pipeline.ports.source_operations import SourceOperations
 from pipeline.ports.state import State
 from schemas.change_event import RawEvent
 from schemas.outcome import OutcomeName, TokenPart
@@ -72,6 +73,7 @@ class Runtime(Protocol):
     embedder: Embedder
     mappings: Mappings
     replays: Replays
+    sources: SourceOperations
 
     def live(self) -> AbstractAsyncContextManager[Indexes]:
         """Pin the live generation for one request."""
