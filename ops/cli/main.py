@@ -8,8 +8,11 @@ import typer
 from ops.cli import doctor, operations, publish, questions, run, schema
 from ops.cli.dead_letters import letters
 from ops.cli.exits import EXIT_CODES
+from ops.cli.generations import compare, generations, promote, prune, rollback
 from ops.cli.logs import configure_logs
 from ops.cli.options import settings_or_fail
+from ops.cli.sources import sources
+from ops.cli.replaying import replay
 
 app = typer.Typer(
     name="shinsen",
@@ -48,9 +51,11 @@ app.command()(questions.ask)
 app.command()(questions.search)
 app.command()(questions.sparql)
 app.command()(operations.status)
-app.command()(operations.replay)
 app.command()(operations.digest)
+for command in (replay, generations, compare, promote, rollback, prune):
+    app.command()(command)
 app.add_typer(letters, name="dlq")
+app.add_typer(sources, name="source")
 app.command()(doctor.doctor)
 app.command()(schema.schema)
 

@@ -1,4 +1,4 @@
-"""status, replay, digest: what an operator looks at and does."""
+"""status, digest: what an operator looks at."""
 
 import asyncio
 import contextlib
@@ -69,18 +69,6 @@ async def _watch(connection: Connection, every: float) -> None:
 async def _look(connection: Connection) -> Look:
     status, freshness = await connection.get("/v1/status"), await connection.get("/v1/freshness")
     return Look(datetime.datetime.now(datetime.UTC), status, freshness)
-
-
-def replay(url: Url = None, data: Data = None, as_json: Json = False) -> None:
-    """Build a new generation from the records, switch to it, drop the old one; questions go on meanwhile."""
-    done = _operate("POST", "/v1/replay", url, data)
-    if as_json:
-        print_json(done)
-        return
-    OUT.print(
-        f"generation {escape(str(done['generation']))} is live, built from {done['documents']} documents; "
-        f"{escape(str(done['replaced']))} is gone"
-    )
 
 
 def digest(url: Url = None, data: Data = None, as_json: Json = False) -> None:

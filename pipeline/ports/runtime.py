@@ -72,8 +72,14 @@ class Runtime(Protocol):
     analyzer: Analyzer
     embedder: Embedder
     mappings: Mappings
-    replays: Replays
-    sources: SourceOperations
+
+    @property
+    def replays(self) -> Replays:
+        """What operators ask of generations."""
+
+    @property
+    def sources(self) -> SourceOperations:
+        """What operators ask of sources."""
 
     def live(self) -> AbstractAsyncContextManager[Indexes]:
         """Pin the live generation for one request."""
