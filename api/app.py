@@ -21,6 +21,7 @@ from api.http import (
     operations,
     questions,
     searching,
+    sources,
     sparql,
 )
 from api.http.asker import asker_of
@@ -46,6 +47,7 @@ _READING = (
     dead_letters,
     operations,
     generations,
+    sources,
     metrics,
     later,
     channels_page,

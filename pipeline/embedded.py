@@ -218,6 +218,7 @@ class EmbeddedRuntime:
             **progress_of(self._signals.watermarks()),
             "models": {"analyzer": self.analyzer.version, "embedder": self.embedder.model or None},
             "paused": self._signals.paused(),
+            "warnings": await self.sources.warnings(),
             "outdated": self.outdated,
             "rebuilding": next((g.name for g in generations if g.state == "building"), None),
         }

@@ -65,6 +65,9 @@ def _rows(site: Site) -> Mapping[str, str]:
         "scheduled.rebalance.max.delay.ms": "0",
         "session.timeout.ms": "6000",
         "heartbeat.interval.ms": "2000",
+        # Passwords of connectors may stand in files: ${file:/path:key}.
+        "config.providers": "file",
+        "config.providers.file.class": "org.apache.kafka.common.config.provider.FileConfigProvider",
         "offset.storage.partitions": "1",
         "status.storage.partitions": "1",
     }
