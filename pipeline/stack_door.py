@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -19,6 +19,7 @@ from pipeline.errors import BackendUnavailable, Backpressure, InvalidEvent
 from pipeline.mapping import Mappings
 from pipeline.ports.runtime import Submission
 from pipeline.ports.state import State
+from pipeline.source_epochs import SourceEpochs
 from pipeline.submissions import accepted, not_taken, refused
 from schemas.change_event import ChangeEvent, RawEvent
 from schemas.messages import Analyzed
@@ -56,18 +57,32 @@ class StackDoor:
         self._bootstrap, self._topics, self._prefix = bootstrap, topics, prefix
         self._state, self._mappings, self._waiting = state, mappings, waiting
         self._max_event, self._max_backlog, self._clock = max_event, max_backlog, clock
+        self._known_epochs: Mapping[str, int] | None = None
         self._producer: Any = None
         self._lock = asyncio.Lock()
 
     async def submit(self, events: Sequence[RawEvent]) -> list[Submission]:
         """See Runtime.submit."""
         await self._check_backlog(len(events))
-        decoded = await asyncio.to_thread(lambda: [admit(raw, self._mappings, self._max_event) for raw in events])
+        epochs = await self._epochs()
+        decoded = await asyncio.to_thread(self._admit_all, events, epochs)
         # Refused ones first: should their letters fail, nothing was taken, and the whole batch can be sent again.
         letters = await self._bury(events, decoded)
         good = [(n, result) for n, result in enumerate(decoded) if not isinstance(result, InvalidEvent)]
         taken = dict(zip([n for n, _ in good], await self._taken([(events[n], d) for n, d in good]), strict=True))
         return [_submission(n, result, letters.get(n), taken.get(n)) for n, result in enumerate(decoded)]
+
+    def _admit_all(self, events: Sequence[RawEvent], epochs: Mapping[str, int]) -> list[Decoded]:
+        return [admit(raw, self._mappings, self._max_event, epochs) for raw in events]
+
+    async def _epochs(self) -> Mapping[str, int]:
+        """Return the epochs of sources; while the state store is away, those that it told last."""
+        try:
+            self._known_epochs = SourceEpochs(await self._state.epochs()).newest()
+        except BackendUnavailable:
+            if self._known_epochs is None:
+                raise  # a token without its epoch would count as reached too early
+        return self._known_epochs
 
     async def send_again(self, generation: str, documents: Sequence[str]) -> None:
         """Let documents be prepared from their records and applied again in a generation."""

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import datetime
+import re
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -22,6 +23,7 @@ READ_S = 5.0
 PEEK_S = 1.0
 """Longest wait for the oldest messages; those that did not come count as having arrived at the last look."""
 PEEK_BYTES = 65_536
+TRIES, PAUSE_S = 4, 0.1
 TOPICS_S = 30.0
 """Seconds after which the numbers of partitions are read again."""
 
@@ -32,6 +34,7 @@ class Stage(msgspec.Struct, frozen=True):
     name: str
     group: str
     topics: tuple[str, ...]
+    """Names, and regular expressions that begin with ^."""
 
 
 class Lag(msgspec.Struct, frozen=True):
@@ -66,7 +69,7 @@ class LagReader:
         async with self._connected():
             at = self._clock()
             # From the source on: what moves on meanwhile is seen by the later stage, or by both.
-            return Lag(at, [await self._stage(stage, at) for stage in stages])
+            return Lag(at, [await self._looked(stage, at) for stage in stages])
 
     async def probe(self) -> None:
         """Raise BackendUnavailable unless a broker answers."""
@@ -109,6 +112,17 @@ class LagReader:
         await consumer.start()
         self._consumer = consumer
 
+    async def _looked(self, stage: Stage, at: str) -> StageLag:
+        """Look at a stage; again when a partition has just come, or is moving to another broker."""
+        for _ in range(TRIES - 1):
+            try:
+                return await self._stage(stage, at)
+            except KafkaError as error:
+                if not error.retriable:
+                    raise
+                await asyncio.sleep(PAUSE_S)
+        return await self._stage(stage, at)
+
     async def _stage(self, stage: Stage, at: str) -> StageLag:
         committed = {
             tp: known.offset for tp, known in (await self._admin.list_consumer_group_offsets(stage.group)).items()
@@ -136,14 +150,15 @@ class LagReader:
             partitions=partitions,
         )
 
-    async def _partitions(self, topics: Iterable[str]) -> list[TopicPartition]:
+    async def _partitions(self, topics: Sequence[str]) -> list[TopicPartition]:
         """Return the partitions of those topics that exist (asking for others by name could create them)."""
-        now = asyncio.get_running_loop().time()
-        if self._numbers is None or now > self._numbers[0] + TOPICS_S or not self._numbers[1].keys() >= {*topics}:
+        now, plain = asyncio.get_running_loop().time(), {topic for topic in topics if topic[:1] != "^"}
+        if self._numbers is None or now > self._numbers[0] + TOPICS_S or not self._numbers[1].keys() >= plain:
             there = {found["topic"]: len(found["partitions"]) for found in await self._admin.describe_topics()}
             self._numbers = (now, there)
         numbers = self._numbers[1]
-        return [TopicPartition(topic, number) for topic in topics for number in range(numbers.get(topic, 0))]
+        named = {name for topic in topics for name in ([topic] if topic[:1] != "^" else _matching(topic, numbers))}
+        return [TopicPartition(name, number) for name in sorted(named) for number in range(numbers.get(name, 0))]
 
     async def _members(self, group: str) -> int:
         [answer] = await self._admin.describe_consumer_groups([group])
@@ -176,6 +191,10 @@ class LagReader:
         finally:
             self._consumer.unsubscribe()
         return found
+
+
+def _matching(pattern: str, names: Iterable[str]) -> list[str]:
+    return [name for name in names if re.match(pattern, name)]
 
 
 def arrival_of(message: Any) -> str:

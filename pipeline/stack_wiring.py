@@ -174,7 +174,7 @@ def _probes(settings: Settings, stack: AsyncExitStack) -> dict[str, HttpProbe]:
 def _signals(
     settings: Settings, state: State, generations: StackGenerations, probes: dict[str, HttpProbe]
 ) -> StackSignals:
-    stages = StackStages(stack_topics(settings), settings.topic_prefix, settings.partitions)
+    stages = StackStages(stack_topics(settings), settings.topic_prefix, settings.partitions, settings.source_topics)
     reader = LagReader(settings.kafka, system_clock)
     return StackSignals(state, generations.live_name, reader, stages, probes, system_clock)
 
