@@ -10,12 +10,13 @@ import msgspec
 from pipeline.clock import Clock
 from pipeline.dead_letters import LETTER_HEADER, RETRY_HEADER
 from pipeline.digest import digest
-from pipeline.errors import InvalidQuery, NotFresh
+from pipeline.errors import NotFresh
 from pipeline.mapping import Mappings
 from pipeline.ports.models import Analyzer, Embedder
 from pipeline.ports.runtime import Indexes, Submission, Watermarks, progress_of
 from pipeline.ports.signals import ChangeHistogram, Health, Signals
 from pipeline.ports.state import Generation, State
+from pipeline.replay.replays import StateReplays
 from pipeline.settling import Settling
 from pipeline.source_control import SourceControl
 from pipeline.source_freshness import SourceFreshness
@@ -48,12 +49,14 @@ class StackRuntime:
         follower: OutcomeFollower,
         door: StackDoor,
         places: SourcePlaces,
+        replays: StateReplays,
         versions: dict[str, str],
         clock: Clock,
     ) -> None:
         self.state, self.mappings, self.analyzer, self.embedder = state, mappings, analyzer, embedder
         self._generations, self._signals, self._settling, self._door = generations, signals, settling, door
         self._versions, self._clock, self._follower = versions, clock, follower
+        self.replays = replays
         self.sources = SourceControl(state, places.of, door.submit, clock)
         self._places, self._freshness = places, SourceFreshness(state, generations.live_name, places.of)
         self._following: asyncio.Task[None] | None = None
@@ -67,6 +70,7 @@ class StackRuntime:
         if self._following is not None:
             self._following.cancel()
             await asyncio.gather(self._following, return_exceptions=True)
+        await self.replays.close()
         await self._door.close()
         await self._places.close()
         await self._signals.close()
@@ -165,7 +169,7 @@ class StackRuntime:
         return {
             "profile": "stack",
             "generation": indexes.generation,
-            "generations": [{"name": g.name, "state": g.state, "versions": g.versions} for g in known],
+            "generations": msgspec.to_builtins(await self.replays.statuses()),
             "counts": counts,
             "chunks": chunks,
             **progress_of(marks),
@@ -197,5 +201,5 @@ class StackRuntime:
             return await digest(self.state, indexes.generation, indexes.chunks, indexes.graph)
 
     async def replay(self) -> dict[str, Any]:
-        """Refuse: on the stack a rebuild is work of the workers."""
-        raise InvalidQuery("on the stack a rebuild runs in the workers: `shinsen replay --into new`, then promote")
+        """Build a new generation beside the live one, switch, remove the old ones; the workers do the work."""
+        return await self.replays.replace()

@@ -5,6 +5,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import msgspec
 
+from pipeline.agents.outbox import Outbox
 from pipeline.backends.bounded_database import BoundedDatabase
 from pipeline.backends.chunks_weaviate import WeaviateChunks
 from pipeline.backends.chunks_weaviate_client import WeaviateAddress
@@ -18,8 +19,11 @@ from pipeline.errors import InvalidConfiguration
 from pipeline.generations import next_name
 from pipeline.mapping import Mappings
 from pipeline.ports.chunk_index import ChunkIndex
+from pipeline.ports.generations import Indexes
 from pipeline.ports.graph import Graph
 from pipeline.ports.state import Generation, State
+from pipeline.replay.kafka_supply import Installation, KafkaSupply
+from pipeline.replay.replays import StateReplays
 from pipeline.settings import Settings
 from pipeline.settling import Settling
 from pipeline.stack_door import StackDoor
@@ -112,7 +116,7 @@ async def live_generation(state: State, built_with: dict[str, str]) -> str:
     if not live:
         live = next_name([])
         await state.create_generation(Generation(name=live, created_at=system_clock(), versions=built_with))
-        await state.promote(live)
+        await state.promote(live, system_clock())
     return live
 
 
@@ -144,12 +148,34 @@ async def open_stack_runtime(settings: Settings) -> AsyncIterator[StackRuntime]:
             follower=OutcomeFollower(settings.kafka, topics.outcomes.name, settling.progressed, signals.times),
             door=_door(settings, state, configuration.mappings, signals),
             places=SourcePlaces(settings.kafka, topics, settings.source_topics, state),
+            replays=_replays(settings, postgres_state(database), versions(configuration, analyzer, embedder), stack),
             versions=versions(configuration, analyzer, embedder),
             clock=system_clock,
         )
         stack.push_async_callback(runtime.close)
         await runtime.open()
         yield runtime
+
+
+def _replays(settings: Settings, state: State, built_with: dict[str, str], stack: AsyncExitStack) -> StateReplays:
+    """Return what rebuilds generations. Its looks at whole tables may take longer than a question's."""
+    named = Installation(settings.kafka, stack_topics(settings), settings.topic_prefix, settings.partitions)
+    outbox, lag = Outbox(settings.kafka, named.topics), LagReader(settings.kafka, system_clock)
+    stack.push_async_callback(outbox.close)
+    stack.push_async_callback(lag.close)
+    stages = StackStages(named.topics, settings.topic_prefix, settings.partitions, settings.source_topics)
+    supply = KafkaSupply(named, outbox, lag, stages, lambda name: _whole(settings, name), system_clock)
+    return StateReplays(state, supply, lambda: built_with, system_clock)
+
+
+@asynccontextmanager
+async def _whole(settings: Settings, generation: str) -> AsyncIterator[Indexes]:
+    """Open a generation's indexes, to be read from end to end or removed."""
+    indexes = open_indexes(settings, generation)
+    try:
+        yield Indexes(generation, indexes.chunks, indexes.graph)
+    finally:
+        await indexes.close()
 
 
 def _read_only(settings: Settings, generation: str) -> tuple[ChunkIndex, Graph]:

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 from litestar import Request, Response, get, post
 from litestar.handlers import HTTPRouteHandler
-from litestar.params import JSONBody
+from litestar.params import FromPath, JSONBody
 
 from api.http.asker import operator_only
 from api.http.body import StrictBody, decode_body, json_only
@@ -92,7 +92,9 @@ async def replay(
     tags=["operations"],
     summary="Make a generation live",
 )
-async def promote(name: str, data: JSONBody[SwitchRequest], asker: Given[Asker], runtime: Given[Runtime]) -> Promoted:
+async def promote(
+    name: FromPath[str], data: JSONBody[SwitchRequest], asker: Given[Asker], runtime: Given[Runtime]
+) -> Promoted:
     """One row, all stores at once; 409 says why not, and what to do."""
     operator_only(asker)
     wait_s = seconds_of(data.wait, "/wait", LONGEST_WAIT_S)

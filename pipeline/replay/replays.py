@@ -19,7 +19,7 @@ from pipeline.replay.compare import compare
 from pipeline.replay.plan import check_plan
 from pipeline.replay.progress import Meter, status_of
 from pipeline.replay.selection import selected
-from pipeline.replay.supply import Supply
+from pipeline.replay.supply import Look, Supply
 from pipeline.replay.switch import Switch
 
 log = structlog.get_logger(__name__)
@@ -168,7 +168,12 @@ class StateReplays:
         rebuild = await self._state.rebuild(generation.name)
         promoted = [p.at for p in await self._state.promotions() if p.generation == generation.name]
         meter = self._meters.setdefault(generation.name, Meter())
-        standing, look = await self._state.standing(generation.name), await self._supply.look(generation.name)
+        standing = await self._state.standing(generation.name)
+        try:
+            look = await self._supply.look(generation.name)
+        except BackendUnavailable as error:  # what the state store says is worth showing without it
+            log.warning("generation_not_looked_at", generation=generation.name, reason=str(error))
+            look = Look()
         return status_of(generation, rebuild, standing, look, meter, promoted[0] if promoted else "")
 
     async def _known(self, name: str) -> Generation:
