@@ -47,6 +47,9 @@ def _environment(site: Site) -> dict[str, str]:
         "AUTOSCHEMA_ENABLED": "false",
         "DEFAULT_VECTORIZER_MODULE": "none",
         "DISABLE_TELEMETRY": "true",
+        # BM25 adds up the lengths of all that is not flushed, at every query: 0.3 s of work after 2,000 new chunks with
+        # the default of a minute, 0.03 s with this.
+        "PERSISTENCE_MEMTABLES_FLUSH_DIRTY_AFTER_SECONDS": "2",
         # Its profiler would listen on one fixed port, for all stacks of the machine.
         "GO_PROFILING_DISABLE": "true",
         "GRPC_PORT": ports["grpc"],

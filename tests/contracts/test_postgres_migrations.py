@@ -13,7 +13,7 @@ from pipeline.backends.cache_postgres import PostgresCache
 from pipeline.backends.postgres_migrations import upgrade
 from pipeline.backends.postgres_migrations.known import HEAD, REVISIONS
 from pipeline.backends.postgres_migrations.sql import TYPES
-from pipeline.backends.sql_state.tables import create_statements
+from pipeline.backends.sql_state.tables import added_statements, create_statements
 from pipeline.backends.state_postgres import open_postgres_state, postgres_state
 from pipeline.errors import BackendUnavailable, InvalidConfiguration
 from tests.contracts.examples import DOCUMENT, record
@@ -37,7 +37,8 @@ def catalogue(url: str, schema: str) -> set[tuple[object, ...]]:
 
 
 def made_by_tables(url: str, schema: str) -> None:
-    statements = create_statements(TYPES["text"], TYPES["blob"], TYPES["int"])
+    types = (TYPES["text"], TYPES["blob"], TYPES["int"])
+    statements = [*create_statements(*types), *added_statements(*types)]
     with psycopg.connect(url) as connection:
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
         connection.execute(f"SET search_path TO {schema}")

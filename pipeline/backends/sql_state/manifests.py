@@ -83,10 +83,12 @@ def _commit(tx: Transaction, generation: str, run: Sequence[Manifest]) -> set[st
 
 def collected(tx: Transaction, generation: str, done: Sequence[tuple[str, str]], revision: int) -> None:
     """Mark pairs whose committed position is still the one given."""
-    tx.executemany(
-        "UPDATE manifests SET collected = 1, revision = ? WHERE generation = ? AND document = ? AND position = ?",
-        [(revision, generation, document, position) for document, position in done],
-    )
+    for part in sliced(sorted(done)):
+        tx.execute(
+            "UPDATE manifests SET collected = 1, revision = ? WHERE generation = ?"  # noqa: S608
+            f" AND (document, position) IN (VALUES {value_rows(len(part), 2)})",
+            [revision, generation, *(value for pair in part for value in pair)],
+        )
 
 
 def settled(tx: Transaction, generation: str, documents: Sequence[str]) -> dict[str, str]:

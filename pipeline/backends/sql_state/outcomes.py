@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from pipeline.backends.sql_state import manifests, records
-from pipeline.backends.sql_state.transaction import Row, Transaction, marks, sliced
+from pipeline.backends.sql_state.transaction import Row, Transaction, marks, sliced, value_rows
 from schemas.outcome import DeadLetter, Outcome, OutcomeName
 
 COLUMNS = "id, event, code, reason, document, position, stage, payload, headers, at, attempts, resolved"
@@ -15,12 +15,17 @@ def announce(tx: Transaction, outcomes: Sequence[Outcome]) -> None:
     """Record outcomes; only a dead letter may still become something else."""
     # In order of the event, and below of the document, so that two announcers do not dead-lock.
     outcomes = sorted((outcome for outcome in outcomes if outcome.event), key=lambda o: o.event)
-    tx.executemany(
-        """INSERT INTO outcomes (event, document, position, outcome) VALUES (?, ?, ?, ?)
-           ON CONFLICT (event) DO UPDATE SET outcome = excluded.outcome
-           WHERE outcomes.outcome = 'dead_letter'""",
-        [(o.event, o.document, o.position, o.outcome) for o in outcomes],
-    )
+    ends: dict[str, Outcome] = {}
+    for outcome in outcomes:  # one statement cannot set a row twice, so what the rule says is done here first
+        if outcome.event not in ends or ends[outcome.event].outcome == "dead_letter":
+            ends[outcome.event] = outcome
+    for part in sliced(list(ends.values())):
+        tx.execute(
+            f"""INSERT INTO outcomes (event, document, position, outcome) VALUES {value_rows(len(part), 4)}
+                ON CONFLICT (event) DO UPDATE SET outcome = excluded.outcome
+                WHERE outcomes.outcome = 'dead_letter'""",  # noqa: S608
+            [value for o in part for value in (o.event, o.document, o.position, o.outcome)],
+        )
     by_document: dict[str, set[str]] = {}
     for outcome in outcomes:
         by_document.setdefault(outcome.document, set()).add(outcome.event)

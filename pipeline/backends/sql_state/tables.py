@@ -1,11 +1,12 @@
 """The tables of the state store. `{text}`, `{blob}`, `{int}` are the dialect's types.
 
-To change them: change TABLES, raise VERSION (for SQLite, which refuses data of another one), and write the same step
-for PostgreSQL as a revision: a new file `pipeline/backends/postgres_migrations/revisions/rNNNN_words.py` with the next
-free number, `revision` and `down_revision` (the number before), and `upgrade()` that hands raw SQL to `run`, in the
-same words as here: `CREATE TABLE ...`, `ALTER TABLE ... ADD COLUMN ... {int} NOT NULL DEFAULT 0` (then with the default
-here too). Revisions only add: older workers go on beside them. `tests/contracts/test_postgres_migrations.py` fails
-while the two differ.
+To change them: put what is new into ADDED, so that SQLite files that were made before get it too (`CREATE ... IF NOT
+EXISTS`), and write the same step for PostgreSQL as a revision: a new file
+`pipeline/backends/postgres_migrations/revisions/rNNNN_words.py` with the next free number, `revision` and
+`down_revision` (the number before), and `upgrade()` that hands the same SQL to `run`. What changes a table that is
+there (`ALTER TABLE ... ADD COLUMN ... {int} NOT NULL DEFAULT 0`) goes into TABLES and into a revision, and VERSION is
+raised: SQLite refuses data of another one. Revisions only add: older workers go on beside them.
+`tests/contracts/test_postgres_migrations.py` fails while the two differ.
 """
 
 VERSION = 1
