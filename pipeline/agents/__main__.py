@@ -7,9 +7,12 @@ Exit code 2: configured wrongly, the message says what to do. Other than 0: star
 import argparse
 import asyncio
 import logging
+import os
 import sys
+import threading
 from contextlib import AsyncExitStack
 
+import structlog
 from mode import Worker as Process
 
 from pipeline.agents.service import STAGES, Worker
@@ -19,6 +22,11 @@ from pipeline.settings import Settings
 from pipeline.stack_wiring import check_stack_settings, live_generation, open_state, stack_topics
 from pipeline.worker_wiring import open_workshop
 from schemas.topics import Topic, generation_topics
+
+log = structlog.get_logger(__name__)
+
+CRASH_S = 5.0
+"""Until a worker of which a part failed is gone."""
 
 
 def main() -> int:
@@ -86,6 +94,15 @@ class _Shift(Worker):
         await live_generation(state, built_with)
         self.equip(shop, state, built_with)
         await super().on_start()
+
+    def _crash(self, reason: BaseException) -> None:
+        """End the process soon, whatever still hangs: a failed part of Faust can take minutes to stop."""
+        if not self.crashed:
+            log.error("worker_failed", reason=f"{type(reason).__name__}: {reason}", advice="start it again")
+            timer = threading.Timer(CRASH_S, os._exit, (1,))  # what was not acknowledged is delivered again
+            timer.daemon = True
+            timer.start()
+        super()._crash(reason)
 
     async def on_shutdown(self) -> None:
         """Close the stores."""

@@ -52,7 +52,7 @@ def lane_app(
         broker_commit_interval=COMMIT_S,
         # So long do a killed worker's partitions stand still. Heartbeats come from a thread of their own.
         broker_session_timeout=SESSION_S,
-        broker_heartbeat_interval=SESSION_S / 4,
+        broker_heartbeat_interval=1.0,  # also how soon a member hears of a rebalance
         producer_acks=-1,
         # Topics are ours to create: see topic_admin.
         topic_allow_declare=False,
