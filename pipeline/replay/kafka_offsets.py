@@ -33,7 +33,7 @@ class Kafka:
     async def starts(self, topics: Sequence[str], start: Start) -> dict[TopicPartition, int]:
         """Return where reading begins in each partition. Raises NotPossible when the topics no longer have it."""
         async with self._consumer() as consumer, self._admin() as admin:
-            parts = await _partitions(consumer, topics)
+            parts = await _partitions(admin, topics)
             begins, ends = await consumer.beginning_offsets(parts), await consumer.end_offsets(parts)
             _check_named(start, parts, begins, ends)
             found = {tp: start.offsets.get((tp.topic, tp.partition), begins[tp]) for tp in parts}
@@ -65,9 +65,8 @@ class Kafka:
 
     async def ends(self, topics: Sequence[str]) -> dict[TopicPartition, int]:
         """Return where each partition of these topics ends now; topics that are not there have none."""
-        async with self._consumer() as consumer:
-            there = await consumer.topics()
-            parts = await _partitions(consumer, [topic for topic in topics if topic in there])
+        async with self._consumer() as consumer, self._admin() as admin:
+            parts = await _partitions(admin, topics)
             return dict(await consumer.end_offsets(parts)) if parts else {}
 
     async def place(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
@@ -144,14 +143,10 @@ class Kafka:
             ) from error
 
 
-async def _partitions(consumer: Any, topics: Iterable[str]) -> list[TopicPartition]:
-    there = await consumer.topics()  # asking for others must not create them
-    return [
-        TopicPartition(topic, number)
-        for topic in topics
-        if topic in there
-        for number in sorted(consumer.partitions_for_topic(topic) or ())
-    ]
+async def _partitions(admin: Any, topics: Iterable[str]) -> list[TopicPartition]:
+    """Return the partitions of those topics that exist (asking for others by name could create them)."""
+    there = {found["topic"]: len(found["partitions"]) for found in await admin.describe_topics()}
+    return [TopicPartition(topic, number) for topic in topics for number in range(there.get(topic, 0))]
 
 
 def _check_named(
