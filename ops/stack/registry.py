@@ -44,10 +44,10 @@ def plan(names: Iterable[str]) -> list[Server]:
 
 
 def waves(servers: Sequence[Server]) -> list[list[Server]]:
-    """What starts side by side: servers that need no other, then those that do, then our own programs."""
-    order = sorted({_wave(server) for server in servers})
-    return [[server for server in servers if _wave(server) == number] for number in order]
+    """What starts side by side: servers that need no other; then those that do, and our own programs."""
+    first = [server for server in servers if not _second(server)]
+    return [wave for wave in (first, [server for server in servers if _second(server)]) if wave]
 
 
-def _wave(server: Server) -> int:
-    return 2 if isinstance(server, Worker | Api) else 1 if server.requires else 0
+def _second(server: Server) -> bool:
+    return bool(server.requires) or isinstance(server, Worker | Api)

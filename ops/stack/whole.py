@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ops.stack import addresses, demo, ports, process, servers
+from ops.stack import addresses, demo, ports, process, servers, state
 from ops.stack.errors import StackError
 from ops.stack.holder import holding
 from ops.stack.programs import API_PORT, ROOT, Api, Worker
-from ops.stack.registry import plan
+from ops.stack.registry import named, plan
 from ops.stack.server import Endpoint, Server
 from ops.stack.supervisor import Supervisor
 from ops.stack.tools import run_logged
@@ -37,8 +37,13 @@ class Wanted:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The servers of others."""
-        return (*BASE, self.sparql, *(("connect",) if self.connect else ()))
+        """The servers that our own programs need."""
+        return (*BASE, self.sparql)
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """What starts beside them."""
+        return ("connect",) if self.connect else ()
 
 
 def run(wanted: Wanted) -> int:
@@ -53,15 +58,15 @@ def run(wanted: Wanted) -> int:
 
 
 def _start(wanted: Wanted, data_dir: Path) -> list[Server]:
-    _check_port(wanted.port)
+    _check_port(wanted.port, data_dir)
     times = [time.monotonic()]
 
     def lap() -> float:
         times.append(time.monotonic())
         return times[-1] - times[-2]
 
-    _say(f"starting {', '.join(wanted.names)}; logs in {data_dir / 'logs'}")
-    servers.fetch(wanted.names, cache=wanted.cache, install=wanted.install)
+    _say(f"starting {', '.join((*wanted.names, *wanted.beside))}; logs in {data_dir / 'logs'}")
+    servers.fetch((*wanted.names, *wanted.beside), cache=wanted.cache, install=wanted.install)
     fetched = lap()
     running = servers.start(wanted.names, data_dir, cache=wanted.cache, install=wanted.install)
     up = lap()
@@ -69,21 +74,25 @@ def _start(wanted: Wanted, data_dir: Path) -> list[Server]:
     addresses.write(data_dir, settings)
     _create_topics(data_dir, settings)
     created = lap()
-    programs: list[Server] = [*(Worker(number + 1) for number in range(wanted.workers)), Api(wanted.port)]
-    running |= servers.start_these(programs, data_dir)
-    ours = lap()
+    ours: list[Server] = [*(Worker(number + 1) for number in range(wanted.workers)), Api(wanted.port)]
+    programs = [*(named(name) for name in wanted.beside), *ours]
+    running |= servers.start_these(programs, data_dir, cache=wanted.cache)
+    started = lap()
     for endpoint in running.values():
         _say(f"  {endpoint.name:<10} {endpoint.url:<52} pid {endpoint.pid:<7} {endpoint.log}")
     _say(
         f"ready in {times[-1] - times[0]:.1f} s: programs fetched {fetched:.1f}, servers {up:.1f}, "
-        f"topics {created:.1f}, workers and API {ours:.1f}"
+        f"topics {created:.1f}, workers and API {started:.1f}"
     )
     _say(_next_commands(running["api"], data_dir))
     return [*plan(wanted.names), *programs]
 
 
-def _check_port(port: int) -> None:
+def _check_port(port: int, data_dir: Path) -> None:
     """Before minutes of fetching and starting: the one port that is not chosen by us."""
+    record = state.load(data_dir).get(Api.name)
+    if record is not None and record.process is not None and process.alive(record.process):
+        return  # our own, left behind by a runner that was killed: it is taken over
     if not process.wait_until(lambda: ports.is_free(port), 2.0):
         todo = f"see by whom (`ss -ltnp 'sport = :{port}'`) and stop it, or {Api.other_port}"
         raise StackError(f"port {port}, where the API shall listen, is taken", todo=todo)

@@ -163,7 +163,7 @@ def test_how_a_process_ended_is_known(tmp_path: Path) -> None:
 def test_our_own_programs_start_last_and_are_known_by_name() -> None:
     plan = registry.plan(["api", "worker-2", "connect", "oxigraph"])
     waves = [[server.name for server in wave] for wave in registry.waves(plan)]
-    assert waves == [["kafka", "postgres", "oxigraph"], ["connect"], ["api", "worker-2"]]
+    assert waves == [["kafka", "postgres", "oxigraph"], ["connect", "api", "worker-2"]]
     with pytest.raises(StackError, match="no server 'worker-x'"):
         registry.named("worker-x")
 
