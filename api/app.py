@@ -26,10 +26,10 @@ from api.http import (
 )
 from api.http.asker import asker_of
 from api.http.edge import Edge
-from api.http.generation_metrics import GenerationMetrics
 from api.http.metrics import Metrics
 from api.http.problems import handle
 from api.http.schema_page import openapi_config
+from api.http.state_metrics import StateMetrics
 from api.options import ApiOptions
 from api.retrieval.access import Asker
 from api.retrieval.names import Names
@@ -73,7 +73,7 @@ def create_app(runtime: Runtime, settings: Settings | ApiOptions) -> Litestar:
             "runtime": _given(runtime),
             "options": _given(options),
             "metrics": _given(counted),
-            "generation_metrics": _given(GenerationMetrics(runtime.state, options.access_classes_limit)),
+            "state_metrics": _given(StateMetrics(runtime, options.access_classes_limit)),
             "names": _given(names),
             "flow": _given(flow),
             "asker": Provide(asker, sync_to_thread=False),

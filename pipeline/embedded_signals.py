@@ -70,6 +70,7 @@ class EmbeddedSignals:
             dead_letters=(await self._counts.get())["dead_letters"],
             oldest_unapplied=min((stage.oldest for stage in stages if stage.oldest), default=""),
             warnings=warnings,
+            outdated=outdated,
         )
 
     def _stages(self) -> list[StageLag]:

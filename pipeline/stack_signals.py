@@ -129,6 +129,7 @@ class StackSignals:
             dead_letters=(await self._counts.get())["dead_letters"],
             oldest_unapplied=min((stage.oldest for stage in stages if stage.oldest), default=""),
             warnings=warnings,
+            outdated=outdated,
         )
 
     def _idle(self, stages: list[StageLag]) -> list[str]:

@@ -6,9 +6,9 @@ from litestar import Request, Response, get
 from litestar.handlers import HTTPRouteHandler
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from api.http.generation_metrics import GenerationMetrics
 from api.http.given import Given
 from api.http.pipeline_metrics import Seen, see, text_of
+from api.http.state_metrics import StateMetrics
 from pipeline.ports.runtime import Runtime
 
 _CHARSET = "; charset=utf-8"
@@ -60,10 +60,10 @@ async def metrics_page(
     request: Request[Any, Any, Any],
     runtime: Given[Runtime],
     metrics: Given[Metrics],
-    generation_metrics: Given[GenerationMetrics],
+    state_metrics: Given[StateMetrics],
 ) -> Response[bytes]:
     """Render the registry. While a store is down, what must be read from it is absent, and the rest is there."""
-    text = metrics.render(await see(runtime)) + await generation_metrics.text()
+    text = metrics.render(await see(runtime)) + await state_metrics.text()
     return Response(text, media_type=CONTENT_TYPE_LATEST.removesuffix(_CHARSET))
 
 

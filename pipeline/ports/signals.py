@@ -63,6 +63,8 @@ class Signals(msgspec.Struct, frozen=True, kw_only=True):
     """Arrival of the oldest event that is not in every store yet; empty when there is none."""
     warnings: list[str]
     """What a person should look at, with what to do."""
+    outdated: list[str] = []
+    """Parts of the live indexes that were built with other versions than are configured."""
 
 
 class StoreState(msgspec.Struct, frozen=True, kw_only=True):

@@ -36,14 +36,12 @@ class Running:
     def start(self) -> str:
         """Start it and return what it printed until it was ready."""
         options = ("--port", str(self.port), "--sparql", "oxigraph", "--no-connect")
+        command = self.command("run", *options)
         with self.log.open("wb") as out:
-            self._process = subprocess.Popen(
-                self.command("run", *options), env=self.environment(), stdout=out, stderr=out
-            )
-        ended = process.wait_until(
-            lambda: "Next, in another" in self.said() or self._process.poll() is not None, START_S
-        )
-        assert ended and self._process.poll() is None, self.said()
+            started = subprocess.Popen(command, env=self.environment(), stdout=out, stderr=out)
+        self._process = started
+        process.wait_until(lambda: "Next, in another" in self.said() or started.poll() is not None, START_S)
+        assert "Next, in another" in self.said(), self.said()
         return self.said()
 
     def said(self) -> str:
