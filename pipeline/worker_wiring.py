@@ -1,5 +1,6 @@
 """The composition root of a worker of the stack: the parts that `pipeline.agents.service` keeps running."""
 
+import asyncio
 import os
 import socket
 import uuid
@@ -39,6 +40,9 @@ from schemas.topics import (
     reconcile_group,
 )
 
+TOPICS_S = 5.0
+"""Between looks for new topics of sources."""
+
 
 class _Open:
     """One generation that a worker serves."""
@@ -69,6 +73,8 @@ class Workshop:
         self._client = settings.worker_name or f"shinsen-{socket.gethostname()}-{os.getpid()}"
         self._writer = f"{self._client}-{uuid.uuid4().hex[:8]}"
         self._open: dict[str, _Open] = {}
+        self._read: list[str] = []
+        self._looked = 0.0
         self._reconciling = Reconciling(
             state,
             configuration.mappings,
@@ -155,7 +161,19 @@ class Workshop:
         return apply_group(prefix, part.generation), [analyzed.name], _on(one.applying, part.lane)
 
     async def _sources(self) -> list[str]:
-        return await topic_names(self._settings.kafka, self._settings.source_topics)
+        self._looked = asyncio.get_running_loop().time()
+        self._read = await topic_names(self._settings.kafka, self._settings.source_topics)
+        return self._read
+
+    async def outdated(self) -> list[Part]:
+        """See Shop.outdated: a table that was added has a topic of its own, which a pattern of the settings matches."""
+        patterns = [one for one in self._settings.source_topics if one.startswith("^")]
+        now = asyncio.get_running_loop().time()
+        if not patterns or not self._looked or now < self._looked + TOPICS_S:
+            return []
+        self._looked = now
+        new = set(await topic_names(self._settings.kafka, patterns)) - set(self._read)
+        return [Part("reconcile", "", "live")] if new else []
 
     async def look_after(self, apps: Mapping[Part, Any]) -> None:
         """See Shop.look_after: sweep the generations whose first partition is here."""

@@ -45,6 +45,9 @@ class Shop(Protocol):
     async def app(self, part: Part) -> faust.App:
         """Return the app of a part of an open generation."""
 
+    async def outdated(self) -> list[Part]:
+        """Return parts whose app reads other topics than it would if it was made now."""
+
     async def look_after(self, apps: Mapping[Part, Any]) -> None:
         """Do what is due now and then beside the messages."""
 
@@ -88,6 +91,10 @@ class Worker(Service):
         self._shop.announce(live)
         for gone in sorted(self._open - served.keys()):
             await self._stop(gone)
+        for part in await self._shop.outdated():
+            if part in self._apps:
+                log.info("part_made_anew", stage=part.stage, lane=part.lane)
+                await self.remove_dependency(self._apps.pop(part))
         wanted = [Part("reconcile", "", lane) for lane in LANES if "reconcile" in self._stages]
         if set(self._stages) & {"analyze", "apply"}:
             for name in sorted(served.keys() - self._open):
