@@ -103,16 +103,13 @@ class Kafka:
         async with self._admin() as admin:
             there = set(await admin.list_topics())
             if named := [topic for topic in topics if topic in there]:
-                answer = (await admin.delete_topics(named)).to_object()
-                codes = {
-                    r["name"]: r["error_code"] for r in answer.get("responses", answer.get("topic_error_codes", []))
-                }
-                _check_gone("topic", codes, GONE)
+                answer = await admin.delete_topics(named)
+                _check_gone("topic", {name: code for name, code, *_ in answer.topic_error_codes}, GONE)
             for group in groups:
                 # aiokafka has the request and no method for it.
                 node = await admin.find_coordinator(group)
-                answer = (await admin._send_request(DeleteGroupsRequest([group]), node)).to_object()
-                _check_gone("group", {r["group_id"]: r["error_code"] for r in answer["results"]}, NO_GROUP)
+                answer = await admin._send_request(DeleteGroupsRequest([group]), node)
+                _check_gone("group", {name: code for name, code, *_ in answer.results}, NO_GROUP)
 
     @asynccontextmanager
     async def _consumer(self, **more: Any) -> AsyncIterator[Any]:
