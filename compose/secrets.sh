@@ -9,8 +9,8 @@ make() { [ -s "secrets/$1" ] || printf '%s\n' "$2" > "secrets/$1"; }
 make postgres_password "$(random)"
 make postgres_url "postgresql://shinsen:$(cat secrets/postgres_password)@postgres:5432/shinsen"
 make grafana_password "$(random)"
-# Users of the proxy in `prod`: name:hash per line (openssl passwd -apr1). Empty: nobody may ask.
-[ -e secrets/htpasswd ] || : > secrets/htpasswd
+# The key of an embeddings server. Users of the proxy in `prod`: name:hash per line (openssl passwd -apr1). Empty: none.
+for file in embeddings_key htpasswd; do [ -e "secrets/$file" ] || : > "secrets/$file"; done
 # Containers run as users of their own and read the files through bind mounts; on this machine the folder keeps others out.
 chmod 0644 secrets/*
 chmod 0700 secrets

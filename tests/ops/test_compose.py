@@ -212,6 +212,8 @@ def test_connect_is_told_the_same(stack: dict[str, Any]) -> None:
     here = dict(connect._rows(site(kafka={"broker": 1}, postgres={"sql": 2})))
     there = environment(stack, "connect")
     named = {k: there.get("CONNECT_" + k.upper().replace(".", "_")) for k in here}
+    providers = str(named.pop("config.providers")).split(",")
+    assert here.pop("config.providers") in providers and "secrets" in providers
     local = {"bootstrap.servers", "listeners"}
     assert {k: v for k, v in named.items() if k not in local} == {k: v for k, v in here.items() if k not in local}
 
