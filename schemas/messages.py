@@ -28,6 +28,10 @@ class Analyzed(msgspec.Struct, kw_only=True, omit_defaults=True):
     """A document on its way to the indexes of one generation."""
 
     document: str
+    origins: tuple[str, ...] = ()
+    """Events that end with it, whose outcomes may not have been announced; of one by reference, those known so far."""
+    position: str = ""
+    """Of the version by which they end."""
     prepared: Prepared | None = None
     """Without the record's columns and without vectors. None: *by reference*, the reader prepares what the state
     store has; so go large documents, and those that must be applied again (linked anew, left behind)."""

@@ -36,6 +36,9 @@ class Analyzing:
         newest, times = await self._newest(batch)
         done = await self._state.settled(self._generation, list(newest))
         waiting = [record for document, record in newest.items() if done.get(document, "") < record.position]
+        # Delivered again: whether the ends of its events were announced before is not known.
+        ended = [record for document, record in newest.items() if record not in waiting and record.origins]
+        await self._outbox.done(self._topics, [(record, times.get(record.document, {})) for record in ended], lane)
         if not waiting:
             return
         prepared: list[Prepared | Refused] = []

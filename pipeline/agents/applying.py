@@ -22,6 +22,8 @@ from schemas.topics import APPLIED, GenerationTopics
 
 COLD = 8
 """Documents that are embedded together: what is ready is published before."""
+AT_ONCE: dict[Lane, int] = {"live": 64, "bulk": 16}
+"""Documents published at once: a change waits for the imports that are being published, but not for long."""
 ROUNDS = 20
 """Times that a document may be in another writer's way before the batch is taken again."""
 
@@ -81,7 +83,9 @@ class Applying:
                 strangers.append(message)
             elif analyzed.prepared is None:
                 taken.referred.add(analyzed.document)
-                taken.times.setdefault(analyzed.document, message.times)
+                taken.origins.update(dict.fromkeys(analyzed.origins, (analyzed.document, analyzed.position)))
+                if analyzed.position or analyzed.document not in taken.times:
+                    taken.times[analyzed.document] = message.times if analyzed.position else {}
             else:
                 _take_inline(taken, analyzed.prepared, message.times)
         if strangers:
@@ -121,7 +125,10 @@ class Applying:
             return []
         cold = await self._preparer.with_cached_vectors(batch)
         names = {one.record.document for one in cold}
-        again = await self._publish([one for one in batch if one.record.document not in names])
+        ready = [one for one in batch if one.record.document not in names]
+        again: list[str] = []
+        for start in range(0, len(ready), AT_ONCE[lane]):
+            again += await self._publish(ready[start : start + AT_ONCE[lane]])
         for start in range(0, len(cold), COLD):
             again += await self._publish(await self._embedded(cold[start : start + COLD], lane))
         return again

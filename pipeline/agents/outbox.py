@@ -64,6 +64,11 @@ class Outbox:
         messages = await asyncio.to_thread(lambda: [_analyzed(topic.name, one, times) for one, times in prepared])
         await self.send(messages)
 
+    async def done(self, topics: GenerationTopics, records: Sequence[tuple[Record, Times]], lane: Lane) -> None:
+        """Send on records that are in the indexes already, so that the ends of their events are announced again."""
+        topic = topics.analyzed_bulk if lane == "bulk" else topics.analyzed
+        await self.send([reference(topic.name, record, times) for record, times in records])
+
     async def references(self, topics: GenerationTopics, documents: Iterable[str], lane: Lane = "bulk") -> None:
         """Ask for documents to be applied again as their records say, by whoever has their partitions."""
         topic = topics.analyzed_bulk if lane == "bulk" else topics.analyzed
@@ -127,8 +132,14 @@ def _analyzed(topic: str, prepared: Prepared, times: Times) -> Message:
     message = Analyzed(document=document, prepared=msgspec.structs.replace(prepared, record=record, vectors=[]))
     body = msgspec.msgpack.encode(message)
     if len(body) > LARGEST_INLINE:
-        body = msgspec.msgpack.encode(Analyzed(document=document))
+        return reference(topic, record, times)
     return topic, document.encode(), body, as_headers(times)
+
+
+def reference(topic: str, record: Record, times: Times) -> Message:
+    """Return a reference to a record, which says which events end with it."""
+    message = Analyzed(document=record.document, origins=record.origins, position=record.position)
+    return topic, record.document.encode(), msgspec.msgpack.encode(message), as_headers(times)
 
 
 def letter_message(letter: DeadLetter, raw: RawEvent | None) -> tuple[bytes, bytes, Headers]:

@@ -25,6 +25,7 @@ class Patience:
     def __init__(self, models_work: Callable[[], Awaitable[bool]]) -> None:
         self._models_work = models_work
         self._failures: dict[str, int] = {}
+        self._down: dict[str, int] = {}
         self._in_a_row = 0
 
     async def each(
@@ -40,7 +41,8 @@ class Patience:
             if not await self._models_work():
                 raise
         except BackendUnavailable:
-            raise
+            if not self._refused(name(items[0]), len(items)):
+                raise
         except Exception:  # one document's bug must not stop the others
             log.exception("batch_failed", documents=len(items))
         else:
@@ -52,19 +54,26 @@ class Patience:
         self, items: Sequence[T], name: Callable[[T], str], work: Callable[[Sequence[T]], Awaitable[None]]
     ) -> list[tuple[T, InvalidEvent]]:
         aside: list[tuple[T, InvalidEvent]] = []
+        refused: list[tuple[T, Exception]] = []
         again: Exception | None = None
         for item in items:
             try:
                 await work([item])
                 self._passed([name(item)])
             except Exception as error:  # see above
-                if isinstance(error, BackendUnavailable) and not isinstance(error, ModelFailed):
-                    raise
+                if _is_down(error):
+                    refused.append((item, error))
+                    if len(refused) >= IN_A_ROW and len(refused) + len(aside) == items.index(item) + 1:
+                        raise  # it takes nothing
+                    continue
                 verdict = self._verdict(name(item), error)
-                if verdict is None:
-                    again = error
-                else:
-                    aside.append((item, verdict))
+                again = error if verdict is None else again
+                aside += [(item, verdict)] if verdict is not None else []
+        others = len(refused) < len(items)
+        for item, refusal in refused:
+            verdict = self._refusal(name(item), refusal) if others else None
+            again = refusal if verdict is None else again
+            aside += [(item, verdict)] if verdict is not None else []
         if again is not None:
             raise BackendUnavailable(f"{type(again).__name__}: {again}; it is tried again") from again
         return aside
@@ -73,6 +82,19 @@ class Patience:
         self._in_a_row = 0
         for document in documents:
             self._failures.pop(document, None)
+            self._down.pop(document, None)
+
+    def _refused(self, first: str, number: int) -> bool:
+        """Say whether a store that is said to be down may only refuse one document of a batch, as it came so often."""
+        failures = self._down[first] = self._down.get(first, 0) + 1
+        return number > 1 and failures >= MAX_ATTEMPTS
+
+    def _refusal(self, document: str, error: Exception) -> InvalidEvent | None:
+        """Judge a document that a store did not take in a round in which it took others."""
+        failures = self._failures[document] = self._failures.get(document, 0) + 1
+        if failures < MAX_ATTEMPTS:
+            return None
+        return InvalidEvent("store_refused", f"{document}: a store refuses it, and takes others: {error}; see its log")
 
     def _verdict(self, document: str, error: Exception) -> InvalidEvent | None:
         failures = self._failures[document] = self._failures.get(document, 0) + 1
@@ -89,3 +111,7 @@ class Patience:
         self._in_a_row += 1
         reason = f"{document}: failed {failures} times: {type(error).__name__}: {error}; see the log"
         return InvalidEvent("internal_error", reason)
+
+
+def _is_down(error: Exception) -> bool:
+    return isinstance(error, BackendUnavailable) and not isinstance(error, ModelFailed)

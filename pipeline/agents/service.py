@@ -59,7 +59,7 @@ class Worker(Service):
         """Serve these stages; of the generations those pinned, or those that fit when none is. `equip` comes next."""
         super().__init__()
         self._stages, self._pinned = tuple(stage for stage in STAGES if stage in stages), frozenset(pinned)
-        self._first_live = ""
+        self._first_live = self._live = ""
         self._apps: dict[Part, faust.App] = {}
         self._open: set[str] = set()
 
@@ -89,6 +89,7 @@ class Worker(Service):
             self._say_what_differs(known)
         served = {one.name: one for one in known if self._serves(one)}
         self._shop.announce(live)
+        self._say_who_serves(live, served.keys())
         for gone in sorted(self._open - served.keys()):
             await self._stop(gone)
         for part in await self._shop.outdated():
@@ -117,6 +118,14 @@ class Worker(Service):
         changed = sorted(name for name, version in self._versions.items() if built.get(name) != version)
         if changed:
             log.warning("indexes_outdated", changed=changed, advice="run `shinsen replay` to rebuild them")
+
+    def _say_who_serves(self, live: str, served: Collection[str]) -> None:
+        """Notice once that another generation became live, which was built with other versions than these."""
+        if live != self._live:
+            self._live = live
+            if live not in served:
+                advice = "start workers with its configuration: this one only finishes the generations before"
+                log.warning("live_generation_not_served", generation=live, advice=advice)
 
     async def _start(self, parts: Sequence[Part]) -> None:
         apps = [await self._shop.app(part) for part in parts]
