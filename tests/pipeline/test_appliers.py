@@ -2,7 +2,7 @@
 
 import asyncio
 import functools
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,11 +47,15 @@ PLACES = [
 ]
 
 
-class Stopped:
-    """Stands before one call of a store, and lets it through when told."""
+class Killed(BaseException):
+    """Ends a writer as a kill would: nobody handles it."""
 
-    def __init__(self, real: Any, method: str) -> None:
-        self._real, self._method = real, method
+
+class Stopped:
+    """Stands before one call of a store, and lets it through when told; the writer may end after it."""
+
+    def __init__(self, real: Any, method: str, killed: bool) -> None:
+        self._real, self._method, self._killed = real, method, killed
         self.reached, self.go = asyncio.Event(), asyncio.Event()
 
     def __getattr__(self, name: str) -> Any:
@@ -62,7 +66,10 @@ class Stopped:
         async def wait(*given: Any, **named: Any) -> Any:
             self.reached.set()
             await self.go.wait()
-            return await own(*given, **named)
+            result = await own(*given, **named)
+            if self._killed:
+                raise Killed
+            return result
 
         return wait
 
@@ -141,27 +148,26 @@ async def late(place: tuple[str, str], pair: str, *, killed: bool) -> dict[str, 
             for number, event in enumerate(first, 1):
                 await writers.to_the_end(fast, await writers.prepared([await advance(runtime, number, event)]))
             part, method = place
-            stopped = Stopped({"state": runtime.state, "chunks": fast._chunks, "graph": fast._graph}[part], method)
+            stores = {"state": runtime.state, "chunks": fast._chunks, "graph": fast._graph}
+            stopped = Stopped(stores[part], method, killed)
             slow = writers.another("slow", **{part: stopped})
             document = await advance(runtime, len(first) + 1, slow_event)
-            task = asyncio.create_task(writers.to_the_end(slow, await writers.prepared([document])))
+            task = asyncio.create_task(until_killed(writers.to_the_end(slow, await writers.prepared([document]))))
             await stopped.reached.wait()
             newer = await advance(runtime, len(first) + 2, fast_event)
             await writers.to_the_end(fast, await writers.prepared([newer]))
             stopped.go.set()
-            if killed:
-                await one_more_step(task)
-            else:
-                await task
+            assert await task == killed
             await swept(runtime, writers, fast)
             return await digest_of(runtime)
 
 
-async def one_more_step(task: "asyncio.Task[None]") -> None:
-    """Let the call through that was waited for, and end the writer after it."""
-    await asyncio.sleep(0.02)
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+async def until_killed(work: Awaitable[None]) -> bool:
+    try:
+        await work
+    except Killed:
+        return True
+    return False
 
 
 async def swept(runtime: EmbeddedRuntime, writers: Writers, applier: Applier) -> None:
