@@ -2,11 +2,9 @@
 
 from pathlib import Path
 from typing import Annotated, Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote, urlsplit
 
 import typer
-from psycopg.conninfo import conninfo_to_dict
-from psycopg.errors import Error as PostgresError
 from rich.markup import escape
 
 from ops import connector as debezium
@@ -74,16 +72,15 @@ def print_connector(
     if sql:
         print(debezium.database_script(source, tables))
         return
-    try:
-        given = conninfo_to_dict(database)
-    except PostgresError as error:
-        fail(f"--database: {error}", Exit.USAGE)
+    given = urlsplit(database)
+    if given.scheme not in ("postgres", "postgresql") or not given.hostname or not given.path.strip("/"):
+        fail("--database is an address such as postgresql://debezium@db:5432/erp", Exit.USAGE)
     account = {
-        "hostname": str(given.get("host", "localhost")),
-        "port": str(given.get("port", "5432")),
-        "user": str(given.get("user", "debezium")),
+        "hostname": given.hostname,
+        "port": str(given.port or 5432),
+        "user": unquote(given.username or "debezium"),
         "password": "${file:/run/secrets/debezium.properties:password}",
-        "dbname": str(given.get("dbname", "postgres")),
+        "dbname": unquote(given.path.strip("/")),
     }
     print_json(debezium.connector(source, tables, account))
 
