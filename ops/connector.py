@@ -7,6 +7,23 @@ HEARTBEAT, SIGNAL = "shinsen_heartbeat", "shinsen_signal"
 """Tables that the connector writes; see `pipeline.decoding.debezium.OWN_TABLES`."""
 PARTITIONS = 4
 WEEK_MS = 7 * 24 * 60 * 60 * 1000
+ALWAYS = {
+    "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
+    "plugin.name": "pgoutput",
+    "publication.autocreate.mode": "disabled",
+    "snapshot.mode": "initial",
+    # A truncate is left out by default, and its rows would be found for ever.
+    "skipped.operations": "none",
+    # Types come with each message, so that no mapping has to tell them.
+    "key.converter": "org.apache.kafka.connect.json.JsonConverter",
+    "key.converter.schemas.enable": "true",
+    "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+    "value.converter.schemas.enable": "true",
+    # Exact, and readable without a schema too.
+    "decimal.handling.mode": "string",
+    "interval.handling.mode": "string",
+    "poll.interval.ms": "50",
+}
 
 
 def database_script(source: str, tables: Sequence[str], schema: str = "public") -> str:
@@ -40,36 +57,21 @@ def connector(
         "ON CONFLICT (id) DO UPDATE SET at = excluded.at"
     )
     rows = {
-        "connector.class": "io.debezium.connector.postgresql.PostgresConnector",
-        "plugin.name": "pgoutput",
         "topic.prefix": source,
         "table.include.list": ",".join((*tables, f"{schema}.{HEARTBEAT}", f"{schema}.{SIGNAL}")),
         "slot.name": name,
         "publication.name": name,
-        "publication.autocreate.mode": "disabled",
-        "snapshot.mode": "initial",
-        # A truncate is left out by default, and its rows would be found for ever.
-        "skipped.operations": "none",
-        # Types come with each message, so that no mapping has to tell them.
-        "key.converter": "org.apache.kafka.connect.json.JsonConverter",
-        "key.converter.schemas.enable": "true",
-        "value.converter": "org.apache.kafka.connect.json.JsonConverter",
-        "value.converter.schemas.enable": "true",
-        # Exact, and readable without a schema too.
-        "decimal.handling.mode": "string",
-        "interval.handling.mode": "string",
         # An idle database moves on, so that whoever waits for a position is not left waiting.
         "heartbeat.interval.ms": str(heartbeat_ms),
         "heartbeat.action.query": beat,
         "signal.data.collection": f"{schema}.{SIGNAL}",
-        "poll.interval.ms": "50",
         # Brokers create no topic by a mere mention; -1 is the broker's own number.
         "topic.creation.default.partitions": str(partitions),
         "topic.creation.default.replication.factor": "-1",
         "topic.creation.default.cleanup.policy": "delete",
         "topic.creation.default.retention.ms": str(WEEK_MS),
     }
-    return rows | {f"database.{key}": value for key, value in database.items()} | changed
+    return ALWAYS | rows | {f"database.{key}": value for key, value in database.items()} | changed
 
 
 def slot_name(source: str) -> str:

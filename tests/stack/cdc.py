@@ -31,6 +31,7 @@ class SourceDatabase:
         """`changed` are settings of the connector."""
         self.source = f"erp{uuid.uuid4().hex[:8]}"
         self.at, self._connect, self._kafka = started("postgres"), started("connect"), started("kafka")
+        self._first = self.at
         self.tables, self._changed = [f"public.{table}" for table in tables], changed
         self._admin("CREATE DATABASE " + self.source)
         self.url = psycopg.conninfo.make_conninfo(self.at.url, dbname=self.source)
@@ -43,6 +44,18 @@ class SourceDatabase:
             row = link.execute("SELECT pg_current_wal_lsn()").fetchone()
         assert row is not None
         return str(row[0])
+
+    def move_to(self, other: Endpoint) -> None:
+        """Go on in an empty database of another server, as after a restore."""
+        self.at = other
+        self._admin("CREATE DATABASE " + self.source)
+        self.url = psycopg.conninfo.make_conninfo(other.url, dbname=self.source)
+
+    def leave(self) -> None:
+        """Come back from `move_to`; the connector stops."""
+        self.stop_connector()
+        self.at = self._first
+        self.url = psycopg.conninfo.make_conninfo(self.at.url, dbname=self.source)
 
     def _admin(self, statement: str) -> list[tuple[Any, ...]]:
         with psycopg.connect(self.at.url, autocommit=True) as link:
