@@ -71,6 +71,29 @@ def test_another_mapping_is_compared_and_its_differences_are_classified(data: Pa
     assert found["chunks"]["only in g1"]["count"] == found["chunks"]["only in g2"]["count"] == 3
 
 
+def test_other_models_and_patterns_differ_in_chunks_and_facts_only(data: Path, tmp_path: Path) -> None:
+    pattern = "{name: wears, predicate: wears, pattern: '(?P<subject>{id})の(?P<object>{noun})が摩耗'}"
+    (tmp_path / "patterns.yaml").write_text(f"facts:\n  - {pattern}\n", encoding="utf-8")
+    env = {"SHINSEN_PATTERNS": str(tmp_path / "patterns.yaml"), "SHINSEN_EMBEDDER": "none"}
+    refused = shinsen("replay", "--into", "live", "--data", data, env=env)
+    assert refused.exit_code == REFUSED and "--into new" in refused.stderr
+    result = shinsen("replay", "--into", "new", "--data", data, "--json", env=env)
+    assert result.exit_code == 0, result.output
+    questions = write_events(tmp_path / "questions.jsonl", {"question": "F-17の摩耗"})
+    compared = shinsen("compare", "g1", "g2", "--questions", questions, "--data", data, "--json", env=env)
+    assert compared.exit_code == 0, compared.output
+    found = json.loads(compared.stdout)
+    assert (found["exact"], found["comparison"]["documents"]) == (True, 3)
+    assert found["comparison"]["chunks"] == {
+        "vector missing in g2": {"count": 3, "examples": [f"cmms/work_orders/MR-{n}" for n in (1, 2, 3)]}
+    }
+    read = {"count": 1, "examples": ["cmms/work_orders/MR-1"]}
+    assert found["comparison"]["facts"] == {"only in g2: wears": read, "only in g2: label": read}
+    assert found["rankings"]["notes"], "g1 is asked without its vectors, and that is said"
+    shown = shinsen("compare", "g1", "g2", "--data", data, env=env).stdout
+    assert "only in g2: wears" in shown and "vector missing in g2" in shown
+
+
 def test_a_trial_of_one_collection_is_not_promoted_before_it_is_filled(data: Path, tmp_path: Path) -> None:
     other = {**native("9", "別の収集。"), "collection": "notes"}
     shinsen_json("publish", write_events(tmp_path / "other.jsonl", other), "--data", data)
