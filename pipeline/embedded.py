@@ -24,6 +24,7 @@ from pipeline.ports.models import Analyzer, Embedder
 from pipeline.ports.runtime import Indexes, Submission, Watermarks, progress_of
 from pipeline.ports.signals import ChangeHistogram, Health, Signals
 from pipeline.ports.state import State
+from pipeline.replay.progress import brief
 from pipeline.replay.replays import StateReplays
 from pipeline.settling import Settling
 from pipeline.source_control import SourceControl
@@ -211,7 +212,7 @@ class EmbeddedRuntime:
         return {
             "profile": "embedded",
             "generation": live.name,
-            "generations": msgspec.to_builtins(generations),
+            "generations": brief(generations),
             "events": {"logged": self.intake.end, "reconciled": self.intake.reconciled},
             "counts": await self.state.counts(live.name),
             "chunks": await live.chunks.count(),

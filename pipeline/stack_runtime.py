@@ -16,6 +16,7 @@ from pipeline.ports.models import Analyzer, Embedder
 from pipeline.ports.runtime import Indexes, Submission, Watermarks, progress_of
 from pipeline.ports.signals import ChangeHistogram, Health, Signals
 from pipeline.ports.state import Generation, State
+from pipeline.replay.progress import brief
 from pipeline.replay.replays import StateReplays
 from pipeline.settling import Settling
 from pipeline.source_control import SourceControl
@@ -169,7 +170,7 @@ class StackRuntime:
         return {
             "profile": "stack",
             "generation": indexes.generation,
-            "generations": msgspec.to_builtins(await self.replays.statuses()),
+            "generations": brief(await self.replays.statuses()),
             "counts": counts,
             "chunks": chunks,
             **progress_of(marks),

@@ -11,7 +11,7 @@ from pipeline.ports.generations import ReplayPlan
 from pipeline.ports.state import CollectionState
 
 BEGINNING = "beginning"
-_OFFSET = re.compile(r"(?P<topic>[A-Za-z0-9._-]+):(?P<partition>\d{1,9}):(?P<offset>\d{1,18})")
+_OFFSET = re.compile(r"(?P<topic>[A-Za-z0-9._-]+):(?P<partition>[0-9]{1,9}):(?P<offset>[0-9]{1,18})")
 
 
 class Start(msgspec.Struct, frozen=True):
@@ -32,23 +32,29 @@ def start_of(text: str) -> Start:
     """Read `--from`. Raises InvalidQuery."""
     if text == BEGINNING:
         return Start()
+    moment = _moment(text)
+    if moment is not None:
+        return Start(time=moment)
     found = [_OFFSET.fullmatch(part.strip()) for part in text.split(",")]
     offsets = {(m["topic"], int(m["partition"])): int(m["offset"]) for m in found if m}
     if len(offsets) == len(found):
         return Start(offsets=offsets)
-    return Start(time=_time(text))
+    raise InvalidQuery(
+        f"{text!r} is no start: give `beginning`, a time with its zone (2025-07-08T09:00:00+09:00), or "
+        "topic:partition:offset, several separated by commas",
+        pointer="/from",
+    )
 
 
-def _time(text: str) -> str:
+def _moment(text: str) -> str | None:
+    """Return a time as RFC 3339 UTC, None when it is none; one without a zone is no start at all."""
     try:
         moment = datetime.datetime.fromisoformat(text)
     except ValueError:
-        moment = None
-    if moment is None or moment.tzinfo is None:
+        return None
+    if moment.tzinfo is None:
         raise InvalidQuery(
-            f"{text!r} is no start: give `beginning`, a time with its zone (2025-07-08T09:00:00+09:00), or "
-            "topic:partition:offset, several separated by commas",
-            pointer="/from",
+            f"{text!r} has no zone: write {text}+09:00, or ...Z; or begin at `beginning`", pointer="/from"
         )
     return rfc3339(moment)
 

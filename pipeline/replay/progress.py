@@ -2,7 +2,8 @@
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
 
@@ -74,6 +75,13 @@ def status_of(
         left_s=None if left is None else round(left, 1),
         stuck=_stuck(generation, rebuild, todo, look, meter),
     )
+
+
+def brief(statuses: Sequence[GenerationStatus]) -> list[dict[str, Any]]:
+    """Return what a page of many things shows of generations: progress, and nothing that is empty."""
+    always = ("name", "state", "done", "records", "versions")
+    shown = (*always, "phase", "relinks", "rate", "left_s", "lag", "stuck")
+    return [{name: value for name in shown if (value := getattr(one, name)) or name in always} for one in statuses]
 
 
 def _stuck(generation: Generation, rebuild: Rebuild | None, todo: int, look: Look, meter: Meter) -> str:
