@@ -152,10 +152,16 @@ class Applier:
         if pieces:
             await self._renew(documents)
             await self._chunks.stage(pieces)
-        for one in linked:
-            if one.facts:
-                await self._renew(documents)
-                await self._graph.stage(one.manifest.document, one.manifest.facts_version, one.facts)
+        if any(one.facts for one in linked):
+            await self._renew(documents)
+        # At once: a SPARQL server is sent few requests then, and commits few times.
+        await asyncio.gather(
+            *(
+                self._graph.stage(one.manifest.document, one.manifest.facts_version, one.facts)
+                for one in linked
+                if one.facts
+            )
+        )
 
     async def _renew(self, documents: Sequence[str]) -> None:
         """Mark again after a long pause: by now the marks may have been taken for those of a dead writer."""

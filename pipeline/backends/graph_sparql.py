@@ -1,14 +1,15 @@
 """The knowledge graph on any SPARQL 1.1 server (Fuseki, Oxigraph server), several generations on one."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import AsyncIterator, Sequence
+from contextlib import nullcontext
 
 import pyoxigraph as ox
 
 from pipeline.backends.graph_sparql_client import RESULTS, TRIPLES, Answer, SparqlClient, SparqlEndpoint
 from pipeline.backends.graph_sparql_reads import FactReader
 from pipeline.backends.graph_sparql_space import SPACE_PREFIX, Space
+from pipeline.backends.graph_sparql_writes import Exclusive, GroupWriter
 from pipeline.backends.sparql_child import SOLUTION_FORMATS, TRIPLE_FORMATS
 from pipeline.backends.sparql_pool import SparqlPool
 from pipeline.errors import InvalidQuery
@@ -21,10 +22,6 @@ JSON_OVER_RESULT = 16
 """How many times larger than the result in the asked format the server's JSON may be."""
 NOTHING = SPACE_PREFIX + "nothing"
 """A graph that nobody writes: a request without any graph would read the whole dataset."""
-
-Exclusive = Callable[[], AbstractAsyncContextManager[Callable[[], Awaitable[None]] | None]]
-"""Gives what is held while writing, so that no other process writes to the same space; what it yields, if anything,
-is called before each request and raises when the right was lost."""
 
 
 class SparqlGraph:
@@ -45,30 +42,21 @@ class SparqlGraph:
     ) -> None:
         self._client, self._space = SparqlClient(endpoint), Space(generation)
         self._reader = FactReader(self._client, self._space)
-        self._exclusive, self._lock = exclusive, asyncio.Lock()
+        self._writer = GroupWriter(self._client, exclusive)
         self._pool = SparqlPool(check_processes)
 
     async def stage(self, document: str, facts_version: str, facts: Sequence[Fact]) -> None:
-        """See Graph.stage. One update request, for more than FACTS_PER_UPDATE facts several."""
+        """See Graph.stage. What is staged at once goes in few requests."""
         for fact in facts:
             if (fact.document, fact.facts_version) != (document, facts_version):
                 raise ValueError(f"{fact.iri} is a fact of another document or version than {document}")
         pages = [facts[start : start + FACTS_PER_UPDATE] for start in range(0, len(facts), FACTS_PER_UPDATE)]
         updates = await asyncio.to_thread(lambda: [self._space.insertion(page) for page in pages])
-        await self._write(updates)
+        await self._writer.write(updates)
 
     async def collect(self, live: dict[str, str], revision: int) -> None:
         """See Graph.collect."""
-        await self._write([self._space.removal(document, version) for document, version in live.items()])
-
-    async def _write(self, updates: Sequence[str]) -> None:
-        if not updates:
-            return
-        async with self._lock, self._exclusive() as confirm:
-            for update in updates:
-                if confirm is not None:
-                    await confirm()
-                await self._client.update(update)
+        await self._writer.write([self._space.removal(document, version) for document, version in live.items()])
 
     async def revision(self) -> int | None:
         """Return None: the server keeps what it accepted on its own terms."""
@@ -128,7 +116,7 @@ class SparqlGraph:
 
     async def drop(self) -> None:
         """See Graph.drop."""
-        await self._write([self._space.drop(await self._reader.class_graphs())])
+        await self._writer.write([self._space.drop(await self._reader.class_graphs())])
         await self.close()
 
     async def close(self) -> None:

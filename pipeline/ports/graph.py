@@ -9,7 +9,7 @@ from schemas.knowledge import Fact, Node
 class Graph(Protocol):
     """Facts in named graphs per access class. One writer at a time per graph space.
 
-    For each document one update request; a plain triple stands while at least one fact node of its
+    What a call changes of a document it changes whole or not at all; a plain triple stands while at least one fact node of its
     class supports it.
     """
 
