@@ -9,7 +9,7 @@ import msgspec
 from pipeline.agents.delivery import Delivered, Times, milliseconds
 from pipeline.agents.outbox import Outbox
 from pipeline.clock import Clock
-from pipeline.dead_letters import raw_letter
+from pipeline.dead_letters import LETTER_HEADER, raw_letter
 from pipeline.decoding import admit
 from pipeline.errors import BackendUnavailable, InvalidEvent
 from pipeline.mapping import Mappings
@@ -59,6 +59,9 @@ class Reconciling:
         ends = {message.place: message.offset + 1 for message in batch}
         result = await self._reconciler.reconcile(decoded.arrived, ends)
         messages = {message.id: message for message in batch}
+        retried = [m.raw.headers[LETTER_HEADER] for m in batch if LETTER_HEADER in m.raw.headers]
+        if retried:  # before the new letters: what is refused again is open again
+            await self._state.resolve(retried)
         for arrived, error in result.refused:
             raw = _origin(messages, arrived.event_id).raw
             decoded.letters.append((raw_letter(arrived.event_id, raw, error, self._clock()), raw))
