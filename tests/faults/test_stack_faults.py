@@ -22,7 +22,7 @@ from pipeline.stack_wiring import StackStores, open_stack_stores
 from tests.differential.running import MAPPINGS, MAX_EVENT, running, scratch
 from tests.faults.arrivals import Trickle, seeded
 from tests.faults.contents import Contents, contents, differences
-from tests.faults.ends import check_dead_letters, check_outcomes, quiet, told
+from tests.faults.ends import check_dead_letters, check_outcomes, ended, quiet, told
 from tests.faults.fleet import Fleet
 from tests.faults.injection import Faults, dealt
 from tests.stack.worker import Stack
@@ -79,7 +79,6 @@ class Round:
         """Inject all faults under load, let it settle, and look."""
         await self.under_load()
         async with open_stack_stores(self.stack.settings, {}) as stores:
-            await quiet(self.stack, stores)
             assert set(await self.fleet.stop()) <= {0}, self.stack.tail()
             number = await check_outcomes(self.stack, stores)
             await check_dead_letters(self.stack, stores)
@@ -103,20 +102,15 @@ class Round:
                 print(f"  {kind} ({time.monotonic() - began:.1f} s), {self.load.sent} sent", flush=True)
             self.load.target = 1 << 30
             await load
-            # Until the end, since a worker may end by itself now, too.
-            async with open_stack_stores(self.stack.settings, {}) as stores:
-                await quiet(self.stack, stores)
+            await quiet(self.stack)  # supervised, since a worker may end by itself now, too
             supervisor.cancel()
 
     async def moment(self) -> None:
         """A seeded moment: any, or one at which work goes on."""
         if self.chance.random() < 0.7:
-            begun, _ = await self.stack.committed()
+            begun = await ended(self.stack)
             end = time.monotonic() + PROGRESS_S  # recovering from several faults at once may take longer
-            while time.monotonic() < end:
-                done, there = await self.stack.committed()
-                if done > begun or done == there:
-                    break
+            while await ended(self.stack) <= begun and time.monotonic() < end:  # noqa: ASYNC110 - counted by another process
                 await asyncio.sleep(0.1)
         await asyncio.sleep(self.chance.uniform(0, 1.5))
 
