@@ -1,4 +1,4 @@
-"""Command line: `python -m ops.stack run|demo|fetch|up|status|down [NAMES]`."""
+"""Command line: `python -m ops.stack run|demo|fetch|up|status|down|kafka ...`."""
 
 import argparse
 import sys
@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from ops.stack import addresses, demo, servers, whole
+from ops.stack import addresses, demo, kafka_tools, servers, whole
 from ops.stack.errors import StackError
 from ops.stack.fetch import CACHE_VARIABLE, default_cache
 from ops.stack.holder import end_holder
@@ -22,6 +22,7 @@ TEXTS = {
     "up": "fetch what is missing, start, and wait until healthy",
     "status": "show what runs; exit status 1 when something is not healthy",
     "down": "stop; data and ports stay",
+    "kafka": "run one of Kafka's own tools against the Kafka that runs",
 }
 
 
@@ -43,6 +44,9 @@ def _command(options: argparse.Namespace) -> int:
         return whole.run(_wanted(options))
     if options.command == "demo":
         return demo.load(options.data)
+    if options.command == "kafka":
+        cache = options.cache.resolve()
+        return kafka_tools.run_tool(options.tool, options.arguments, options.data, cache, install=options.install)
     names = tuple(options.names)
     if options.command == "fetch":
         return _fetch(names or DEFAULT, options)
@@ -58,12 +62,15 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     for name, text in TEXTS.items():
         command = commands.add_parser(name, help=text, description=text)
-        if name not in {"run", "demo"}:
+        if name == "kafka":
+            command.add_argument("tool", choices=kafka_tools.TOOLS)
+            command.add_argument("arguments", nargs=argparse.REMAINDER, help="what the tool is told")
+        elif name not in {"run", "demo"}:
             names = f"{', '.join(SERVERS)} (default: all but connect); worker-N and api once `run` has made topics"
             command.add_argument("names", nargs="*", metavar="NAME", help=names)
         if name != "fetch":
             command.add_argument("--data", type=Path, default=DEFAULT_DATA, help="data directory (%(default)s)")
-        if name in {"run", "fetch", "up"}:
+        if name in {"run", "fetch", "up", "kafka"}:
             cache_help = f"where programs are kept (${CACHE_VARIABLE}, now %(default)s)"
             command.add_argument("--cache", type=Path, default=default_cache(), help=cache_help)
             # None leaves the choice to the API: yes in CI, no elsewhere.
