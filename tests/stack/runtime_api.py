@@ -14,7 +14,6 @@ from pipeline.stack_wiring import live_generation, open_stack_runtime
 from tests.stack.worker import Stack
 
 Event = dict[str, Any]
-VERSIONS: dict[str, str] = {}
 
 
 def event(key: str, body: str = "ポンプの記録。", position: int = 1, **more: Any) -> Event:
@@ -31,8 +30,9 @@ async def serving(settings: Settings) -> AsyncIterator[tuple[StackRuntime, httpx
             yield runtime, client
 
 
-async def prepared(stack: Stack) -> None:
-    """Topics, and a first generation as a worker would make it."""
+async def prepared(stack: Stack, *, generation: bool = False) -> None:
+    """Make the topics, and, where no worker will, a first generation."""
     await create_topics(stack.settings.kafka, stack.topics.all())
-    async with open_stack_runtime(stack.settings) as runtime:
-        await live_generation(runtime.state, VERSIONS)
+    if generation:
+        async with open_stack_runtime(stack.settings) as runtime:
+            await live_generation(runtime.state, {})

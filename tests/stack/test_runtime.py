@@ -28,7 +28,7 @@ pytestmark = pytest.mark.stack
 @pytest.fixture
 async def stack(stack_server: Callable[[str], Endpoint], tmp_path: Path) -> AsyncIterator[Stack]:
     stack = Stack(stack_server, "fuseki", tmp_path)
-    await prepared(stack)
+    await prepared(stack, generation=True)
     yield stack
     stack.end()
     await stack.remove()
