@@ -11,9 +11,10 @@ import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 
 from ops.stack import process, registry, servers, state
+from ops.stack.__main__ import main
 from ops.stack.errors import StackError
 
-from .rounds import ROUNDS, TEXT
+from .rounds import ROUNDS, TEXT, TOPIC
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(600)]
 NAMES = list(registry.DEFAULT)
@@ -137,3 +138,8 @@ def _processes_in(homes: list[Path]) -> list[str]:
         if int(entry.name) != os.getpid() and any(cwd.is_relative_to(home) for home in homes):
             found.append(f"{entry.name} {cwd}")
     return found
+
+
+def test_kafkas_own_tools_reach_it(data: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["kafka", "--data", str(data), "kafka-topics", "--list"]) == 0
+    assert TOPIC in capfd.readouterr().out.split()
