@@ -14,8 +14,8 @@ from pipeline.errors import BackendUnavailable, InvalidConfiguration
 
 pytestmark = pytest.mark.stack
 END_ALL = (
-    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-    " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity"
+    " WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
 )
 
 
@@ -31,6 +31,7 @@ async def connections(url: str) -> int:
     async with await psycopg.AsyncConnection.connect(url) as other:
         rows = await other.execute(
             "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            " AND backend_type = 'client backend'"
         )
         (number,) = await rows.fetchone() or (0,)
         return int(number)
@@ -69,6 +70,7 @@ async def test_everything_else_goes_on_while_one_waits(database_url: str) -> Non
 
 async def test_no_more_connections_than_allowed_and_all_closed_at_the_end(database_url: str) -> None:
     database = PostgresDatabase(database_url, connections=2)
+    await database.read(one)  # the tables are made on a connection besides
     work = [asyncio.create_task(database.read(sleep(0.1))) for _ in range(8)]
     await asyncio.sleep(0.3)
     assert await connections(database_url) <= 2

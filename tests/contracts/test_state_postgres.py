@@ -84,8 +84,8 @@ async def test_a_lost_connection_is_unavailable_and_comes_back(database_url: str
     await state.advance([record()])
     with psycopg.connect(database_url, autocommit=True) as other:
         other.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
         )
     assert list(await state.records([DOCUMENT])) == [DOCUMENT]
     await database.close()
