@@ -8,10 +8,10 @@ from api.retrieval.entities import LinkedEntity
 from api.retrieval.expand import Walk, expand
 from api.retrieval.filters import Where
 from api.retrieval.labels import NodeKey, node_key
-from api.retrieval.passages import Passage, best_chunks, read_passages
+from api.retrieval.passages import Passage, best_chunks, read_passages, searched
 from api.retrieval.question import AnalyzedQuestion
 from api.retrieval.reader import Reader
-from api.retrieval.search import SearchPlan, search
+from api.retrieval.search import SearchPlan
 from api.routing.words import RoutingWords
 from pipeline.text.normalize import name_key
 from schemas.change_event import split_document_key
@@ -49,8 +49,8 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
 
 async def ask_chunks(ask: Ask) -> list[Passage]:
     """Hybrid search over the texts."""
-    found = await search(ask.reader, ask.question, SearchPlan(where=ask.where, wanted=ask.top_k))
-    return await read_passages(ask.reader, found[: ask.top_k], "vector")
+    _, passages = await searched(ask.reader, ask.question, SearchPlan(where=ask.where, wanted=ask.top_k))
+    return passages
 
 
 async def ask_graph(ask: Ask, found: Sequence[Passage]) -> list[Passage]:

@@ -17,10 +17,10 @@ from api.retrieval.access import Asker
 from api.retrieval.facets import facets
 from api.retrieval.filters import compile_filters
 from api.retrieval.highlight import highlights, words_of
-from api.retrieval.passages import Passage, read_passages
+from api.retrieval.passages import Passage, searched
 from api.retrieval.question import ALPHAS, AnalyzedQuestion, analyze_question
 from api.retrieval.reader import Reader, document_info, open_reader
-from api.retrieval.search import CHUNKS_PER_DOCUMENT, Candidate, SearchPlan, search
+from api.retrieval.search import CHUNKS_PER_DOCUMENT, Candidate, SearchPlan
 from pipeline.errors import BackendUnavailable
 from pipeline.ports.runtime import Runtime
 from schemas.query import HitParts, SearchHit, SearchRequest, SearchResponse
@@ -55,10 +55,8 @@ async def search_texts(
         per_document=_ALL_CHUNKS if where.documents else CHUNKS_PER_DOCUMENT,
     )
     async with open_reader(runtime, asker) as reader:
-        found = await _searched(reader, question, plan, options.source_timeout_s)
-        page = found[data.offset : data.offset + data.top_k]
-        passages = await read_passages(reader, page, "vector")
-    runtime.hurry(sorted({c.document for c in page if c.manifest.stage == "text"}))
+        found, passages = await _searched(reader, question, plan, data.offset, options.source_timeout_s)
+    runtime.hurry(sorted({p.document for p in passages if p.candidate.manifest.stage == "text"}))
     timings = {"analyze": analyzed - started, "retrieve": time.perf_counter() - analyzed}
     timings["total"] = time.perf_counter() - started
     return SearchResponse(
@@ -72,11 +70,13 @@ async def search_texts(
     )
 
 
-async def _searched(reader: Reader, question: AnalyzedQuestion, plan: SearchPlan, timeout_s: float) -> list[Candidate]:
+async def _searched(
+    reader: Reader, question: AnalyzedQuestion, plan: SearchPlan, offset: int, timeout_s: float
+) -> tuple[list[Candidate], list[Passage]]:
     """Search; nothing else could answer, so an index that does not is an error."""
     try:
         async with asyncio.timeout(timeout_s):
-            return await search(reader, question, plan)
+            return await searched(reader, question, plan, offset)
     except TimeoutError as error:
         raise BackendUnavailable(f"the chunk index did not answer within {timeout_s:g} s; ask again") from error
 

@@ -17,6 +17,8 @@ from schemas.query import PathStep
 
 _INDEX_S = 3.0
 """So long the chunk index may take over texts, less than a source has: the records can still answer then."""
+_TRIES = 3
+"""Searches while documents change under them."""
 
 
 class Passage(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,6 +99,20 @@ def _passage(
         score=round(candidate.score / highest, 6),
         sources=(source,),
     )
+
+
+async def searched(
+    reader: Reader, question: AnalyzedQuestion, plan: SearchPlan, offset: int = 0
+) -> tuple[list[Candidate], list[Passage]]:
+    """Search; return all that was found, and `wanted` passages less `offset`. Searches again where one was removed
+    before its text was read: its document has changed, and is found at its new version."""
+    for _ in range(_TRIES):
+        found = await search(reader, question, plan)
+        page = found[offset : plan.wanted]
+        passages = await read_passages(reader, page, "vector")
+        if len(passages) == len(page) or reader.chunks_away:
+            break
+    return found, passages
 
 
 async def best_chunks(

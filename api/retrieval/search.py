@@ -20,6 +20,8 @@ _OVERFETCH = 3
 _FEWEST = 50
 _MOST = 600
 _REFETCH = 4
+_TRIES = 3
+"""Fetches while documents change under the search."""
 _FEW = 5
 """Fewer hits than this are helped out by bigrams."""
 
@@ -60,15 +62,29 @@ class _Lists(msgspec.Struct, frozen=True):
 async def search(reader: Reader, question: AnalyzedQuestion, plan: SearchPlan) -> list[Candidate]:
     """Return live, permitted, matching chunks, best first, at most `per_document` of each document.
 
-    More than `wanted` may come back; when fewer survive the checks, one larger fetch is made.
+    More than `wanted` may come back; when fewer survive the checks, one larger fetch is made. Where a document
+    changed between the index's answer and the look at its manifest, the index is asked again.
     """
     limit = min(_MOST, max(_FEWEST, plan.wanted * _OVERFETCH))
-    lists = await _fetch(reader, question, plan.where.chunk_filter(reader.classes), limit)
-    found = await _checked(reader, question, plan, lists)
-    if len(found) < plan.wanted and lists.full:
-        lists = await _fetch(reader, question, plan.where.chunk_filter(reader.classes), limit * _REFETCH)
-        found = await _checked(reader, question, plan, lists)
+    found, full = await _settled(reader, question, plan, limit)
+    if len(found) < plan.wanted and full:
+        found, _ = await _settled(reader, question, plan, limit * _REFETCH)
     return found
+
+
+async def _settled(
+    reader: Reader, question: AnalyzedQuestion, plan: SearchPlan, limit: int
+) -> tuple[list[Candidate], bool]:
+    """Fetch and check; return also whether more may be there."""
+    where = plan.where.chunk_filter(reader.classes)
+    moved: set[str] = set()
+    for _ in range(_TRIES):
+        lists = await _fetch(reader, question, where, limit)
+        found, stale = await _checked(reader, question, plan, lists)
+        if stale <= moved:  # what stays stale waits to be collected: asking again would not help
+            break
+        moved = stale
+    return found, lists.full
 
 
 async def _fetch(reader: Reader, question: AnalyzedQuestion, where: ChunkFilter, limit: int) -> _Lists:
@@ -102,12 +118,20 @@ async def _nothing() -> list[IndexHit]:
     return []
 
 
-async def _checked(reader: Reader, question: AnalyzedQuestion, plan: SearchPlan, lists: _Lists) -> list[Candidate]:
-    """Fuse, let the manifests decide, put exact identifiers first, thin out documents."""
+async def _checked(
+    reader: Reader, question: AnalyzedQuestion, plan: SearchPlan, lists: _Lists
+) -> tuple[list[Candidate], set[str]]:
+    """Fuse, let the manifests decide, put exact identifiers first, thin out documents.
+
+    Returns also the documents of which no hit stands, though they do: they changed after the index had answered.
+    """
     alpha = ALPHAS[question.query_type] if plan.alpha is None else plan.alpha
     fused = await asyncio.to_thread(_fused, lists, plan.fusion, alpha)
     manifests = await reader.manifests(hit.document for hit in fused)
-    return await asyncio.to_thread(_live, fused, manifests, lists, plan, reader.asker)
+    refs = {ref.id for manifest in manifests.values() for ref in manifest.chunks}
+    there = {key for key, manifest in manifests.items() if manifest.chunks}
+    stale = there - {hit.document for hit in fused if hit.id in refs}
+    return await asyncio.to_thread(_live, fused, manifests, lists, plan, reader.asker), stale
 
 
 def _fused(lists: _Lists, fusion: Fusion, alpha: float) -> list[Fused]:

@@ -188,3 +188,34 @@ class TestStagedLoad:
         whole = {"query": "給水ポンプ", "top_k": 50, "min_freshness": token, "wait": "60s"}
         found = (await slow.post("/v1/search", json=whole)).json()
         assert {hit["stage"] for hit in found["hits"]} == {"full"} and len(found["hits"]) == 12
+
+
+class TestSearchesWhileADocumentChanges:
+    """The document is there all the while, so it is found, whatever the search came between."""
+
+    @pytest.mark.parametrize("call", ["lexical", "get"])
+    async def test_it_is_found(
+        self,
+        client: httpx.AsyncClient,
+        runtime: EmbeddedRuntime,
+        load: Load,
+        monkeypatch: pytest.MonkeyPatch,
+        call: str,
+    ) -> None:
+        await load([report("R1", "軸受を点検した。1回目。"), report("R2", "歯車を点検した。")])
+        async with runtime.live() as indexes:
+            asked, changes = getattr(indexes.chunks, call), 0
+
+            async def meanwhile(*given: Any, **more: Any) -> Any:
+                """Change the document after the index has answered, or before the chunk found is read."""
+                nonlocal changes
+                answered = None if call == "get" else await asked(*given, **more)
+                if not changes:
+                    changes += 1
+                    await load([report("R1", "軸受を点検した。2回目。", 2)])
+                return await asked(*given, **more) if call == "get" else answered
+
+            monkeypatch.setattr(indexes.chunks, call, meanwhile)
+        found = (await client.post("/v1/search", json={"query": "軸受"})).json()["hits"]
+        texts = {hit["document"]["key"]: hit["text"] for hit in found}
+        assert texts["plant/reports/R1"] == "軸受を点検した。2回目。"
