@@ -4,6 +4,7 @@ import json
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
+from pipeline.decoding.debezium_schema import MARKER
 from schemas.change_event import RawEvent
 
 MACHINES = ("F-17", "K-08")
@@ -64,6 +65,9 @@ def _ledger(change: Change, ordinal: int) -> RawEvent:
     match change.kind:
         case "machine":
             return _debezium("u", ordinal, after=_machine(change))
+        case "machine_part":
+            # A large column that did not change is not sent.
+            return _debezium("u", ordinal, after=_machine(change) | {"note": MARKER, "aliases": MARKER})
         case "machine_gone":
             return _debezium("d", ordinal, before={"equipment_no": change.key})
         case "machine_bad":

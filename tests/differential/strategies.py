@@ -19,6 +19,13 @@ machine = st.builds(
     st.tuples(st.sampled_from(ALIASES), st.sampled_from(KINDS), acls, st.sampled_from(("1.50", "980000.00"))),
     ties,
 )
+part = st.builds(
+    Change,
+    st.just("machine_part"),
+    machines,
+    st.tuples(st.sampled_from(ALIASES), st.sampled_from(KINDS), acls, st.sampled_from(("1.50", "980000.00"))),
+    ties,
+)
 report = st.builds(
     Change,
     st.just("report"),
@@ -40,7 +47,7 @@ others = st.one_of(
     st.just(Change("truncate")),
     st.sampled_from((b"{x", b"[]", b"\xff", b"a" * 5000)).map(lambda value: Change("garbage", "", (value,))),
 )
-changes = st.one_of(machine, report, machine, report, others)
+changes = st.one_of(machine, report, machine, report, part, others)
 histories = st.lists(changes, min_size=2, max_size=12)
 
 

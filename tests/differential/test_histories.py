@@ -37,6 +37,7 @@ MENTION = Change(
 NOTE = Change("note", "n1", ("赤い荷役車の当番表",))
 GONE = Change("machine_gone", "F-17")
 BAD = Change("machine_bad", "F-17")
+PART = Change("machine_part", "F-17", ("", "フォークリフト", ["all-staff"], "1.50"))
 TRUNCATE = Change("truncate")
 
 
@@ -94,6 +95,10 @@ def test_any_arrival_ends_with_the_digest_of_the_ordered_run(case: tuple[list[Ch
 @example(([A_LEDGER, TRUNCATE, RENAMED, TRUNCATE, MENTION], arriving(3, 1, 0, 2, 4)))
 @example(([GONE, TRUNCATE, MENTION], arriving(1, 0, 2, restart_after=1, batches=(2,))))
 @example(([A_LEDGER, RENAMED._replace(tie=True), MENTION], arriving(2, 1, 0, 0)))
+@example(([A_LEDGER, PART, MENTION], arriving(1, 2, 0)))
+@example(([A_LEDGER, RENAMED, PART, MENTION], arriving(2, 0, 3, 1)))
+@example(([A_LEDGER, GONE, PART, MENTION], arriving(2, 0, 3, 1)))
+@example(([A_LEDGER, TRUNCATE, PART, MENTION], arriving(2, 0, 3, 1, wait=False)))
 def test_a_ledger_that_arrives_last(case: tuple[list[Change], Arrival]) -> None:
     asyncio.run(check(*case))
 
