@@ -174,11 +174,20 @@ class Chain:
 
 
 @contextmanager
-def chain(started: Started, folder: Path, tables: dict[str, str], *first: str, **settings: str) -> Iterator[Chain]:
-    """Set everything up: tables (name to columns), first statements, connector, worker."""
+def chain(
+    started: Started, folder: Path, tables: dict[str, str], *first: str, mapping: str = "", **settings: str
+) -> Iterator[Chain]:
+    """Set everything up: tables (name to columns), first statements, connector, worker.
+
+    `mapping` is a mapping file in which SOURCE stands for the source's name.
+    """
     stack = Stack(started, "fuseki", folder)
     asyncio.run(prepared(stack))
     erp = SourceDatabase(started, list(tables), **settings)
+    if mapping:
+        (folder / "mappings").mkdir()
+        (folder / "mappings" / "own.yaml").write_text(mapping.replace("SOURCE", erp.source))
+        stack.settings = stack.settings.model_copy(update={"mappings": folder / "mappings"})
     try:
         erp.execute(*(f"CREATE TABLE {name} ({columns})" for name, columns in tables.items()), *first)
         erp.connect()
