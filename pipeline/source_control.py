@@ -11,7 +11,7 @@ from pipeline.ports.runtime import Submission
 from pipeline.ports.source_operations import Forgotten, NewEpoch, SourceOverview
 from pipeline.ports.sources import SourceHead
 from pipeline.ports.state import State
-from pipeline.source_epochs import SourceEpochs, went_backwards
+from pipeline.source_epochs import SourceEpochs, suspicious, went_backwards
 from schemas.change_event import RawEvent
 
 log = structlog.get_logger(__name__)
@@ -49,8 +49,8 @@ class SourceControl:
                 position=_highest(heads.get(name, [])).version,
                 at=_highest(heads.get(name, [])).at,
                 collections=collections.get(name, []),
-                recent=sum(len(head.recent) for head in heads.get(name, [])),
-                superseded=sum(head.recent.count("x") for head in heads.get(name, [])),
+                recent=sum(len(head.recent) for head in _looked_at(heads.get(name, []))),
+                superseded=sum(head.recent.count("x") for head in _looked_at(heads.get(name, []))),
             )
             for name in sorted({*epochs, *heads, *collections})
         ]
@@ -103,6 +103,11 @@ class SourceControl:
         for one in await self._state.collections():
             found.setdefault(one.source, []).append(one.collection)
         return found
+
+
+def _looked_at(heads: Sequence[SourceHead]) -> Sequence[SourceHead]:
+    """Return the places that give reason to worry, else all: quiet ones must not hide them."""
+    return suspicious(heads) or heads
 
 
 def _highest(heads: Sequence[SourceHead]) -> SourceHead:

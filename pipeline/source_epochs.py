@@ -41,13 +41,20 @@ class SourceEpochs:
         return {start.source: start.epoch for start in self._starts}
 
 
+def suspicious(heads: Sequence[SourceHead]) -> list[SourceHead]:
+    """Return the places of which nearly all of the last events are superseded though they happened later."""
+    return [
+        head
+        for head in heads
+        if len(head.recent) >= ALARM_EVENTS and head.recent.count("x") >= ALARM_SHARE * len(head.recent)
+    ]
+
+
 def went_backwards(heads: Sequence[SourceHead]) -> list[str]:
-    """Return a warning for each source whose last events are superseded though they happened later."""
+    """Return a warning for each source with suspicious places."""
     said: dict[str, list[str]] = {}
-    for head in heads:
-        late = head.recent.count("x")
-        if len(head.recent) >= ALARM_EVENTS and late >= ALARM_SHARE * len(head.recent):
-            said.setdefault(head.source, []).append(head.recent)
+    for head in suspicious(heads):
+        said.setdefault(head.source, []).append(head.recent)
     return [
         f"{sum(recent.count('x') for recent in rows)} of the last {sum(map(len, rows))} events of source {source} were "
         "superseded although they happened later than what stands: has the database been restored? If so, stop its "

@@ -18,7 +18,7 @@ class SourceOverview(msgspec.Struct, frozen=True, kw_only=True):
     """Its source time."""
     collections: list[str]
     recent: int = 0
-    """Of the last `recent` events (per topic partition at most 20) ..."""
+    """Of the last `recent` events (at most 20 of each partition; of suspicious ones only, if there are any) ..."""
     superseded: int = 0
     """... so many lost by their position alone, although they happened later than what stands."""
 
