@@ -22,7 +22,7 @@ from api.retrieval.entities import LinkedEntity, link_entities
 from api.retrieval.filters import compile_filters
 from api.retrieval.names import Names
 from api.retrieval.passages import Passage
-from api.retrieval.question import AnalyzedQuestion, analyze_question
+from api.retrieval.question import AnalyzedQuestion, analyze_question, by_words
 from api.retrieval.reader import Reader, open_reader
 from api.routing.rules import Decision, decide
 from api.routing.words import RoutingWords
@@ -79,7 +79,7 @@ class Flow:
 
     async def _prepare(self, reader: Reader, request: QueryRequest, exact: bool) -> Ask:
         """Analyze the question and find what it names."""
-        question = await analyze_question(self._runtime, request.question)
+        question = by_words(await analyze_question(self._runtime, request.question), reader.other_model)
         index = await self._names.index(self._runtime.state, reader.generation, exact=exact)
         entities, notes = await self._link(reader, question, index)
         return Ask(

@@ -18,7 +18,7 @@ from api.retrieval.facets import facets
 from api.retrieval.filters import compile_filters
 from api.retrieval.highlight import highlights, words_of
 from api.retrieval.passages import Passage, searched
-from api.retrieval.question import ALPHAS, AnalyzedQuestion, analyze_question
+from api.retrieval.question import ALPHAS, AnalyzedQuestion, analyze_question, by_words
 from api.retrieval.reader import Reader, document_info, open_reader
 from api.retrieval.search import CHUNKS_PER_DOCUMENT, Candidate, SearchPlan
 from pipeline.errors import BackendUnavailable
@@ -55,6 +55,7 @@ async def search_texts(
         per_document=_ALL_CHUNKS if where.documents else CHUNKS_PER_DOCUMENT,
     )
     async with open_reader(runtime, asker) as reader:
+        question = by_words(question, reader.other_model)
         found, passages = await _searched(reader, question, plan, data.offset, options.source_timeout_s)
     runtime.hurry(sorted({p.document for p in passages if p.candidate.manifest.stage == "text"}))
     timings = {"analyze": analyzed - started, "retrieve": time.perf_counter() - analyzed}

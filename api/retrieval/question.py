@@ -58,6 +58,13 @@ async def analyze_question(runtime: Runtime, text: str) -> AnalyzedQuestion:
     return AnalyzedQuestion(text=text, analysis=analyses[0], query_type=kind, vector=vector, notes=notes)
 
 
+def by_words(question: AnalyzedQuestion, because: str) -> AnalyzedQuestion:
+    """Return the question without its vector, where there is a reason; the reason goes into the notes."""
+    if not because or question.vector is None:
+        return question
+    return msgspec.structs.replace(question, vector=None, notes=(*question.notes, because))
+
+
 async def _embed(runtime: Runtime, text: str) -> tuple[bytes | None, tuple[str, ...]]:
     if not runtime.embedder.model or not text.strip():
         return None, ()

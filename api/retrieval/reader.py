@@ -1,5 +1,6 @@
 """One request's view of the indexes: pinned generation, the asker's classes, and what is live now."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 
@@ -18,6 +19,8 @@ class Reader:
         self.runtime, self.indexes, self.asker, self.classes = runtime, indexes, asker, classes
         self.chunks_away = False
         """True once the chunk index did not answer this request: then it is not waited for again."""
+        self.other_model = ""
+        """Says why the generation's vectors cannot be compared with the question's; empty when they can."""
 
     @property
     def generation(self) -> str:
@@ -53,7 +56,20 @@ class Reader:
 async def open_reader(runtime: Runtime, asker: Asker) -> AsyncIterator[Reader]:
     """Pin the live generation for this request."""
     async with runtime.live() as indexes:
-        yield Reader(runtime, indexes, asker, await permitted_classes(runtime.state, asker))
+        classes, other_model = await asyncio.gather(
+            permitted_classes(runtime.state, asker), _other_model(runtime, indexes.generation)
+        )
+        reader = Reader(runtime, indexes, asker, classes)
+        reader.other_model = other_model
+        yield reader
+
+
+async def _other_model(runtime: Runtime, generation: str) -> str:
+    versions = {g.name: g.versions for g in await runtime.state.generations()}
+    built = versions.get(generation, {}).get("embedder", runtime.embedder.model)
+    if built == runtime.embedder.model or not runtime.embedder.model:
+        return ""
+    return f"the indexes have vectors of {built or 'no model'}, not of {runtime.embedder.model}: found by words only"
 
 
 def document_info(manifest: Manifest) -> DocumentInfo:

@@ -72,6 +72,21 @@ async def test_a_rebuild_under_live_load_never_misses_a_document(
     assert ended == (await runtime.status())["events"]["logged"], "each event has one end, whoever applied it"
 
 
+async def test_a_generation_of_another_model_is_asked_by_words_only(
+    client: httpx.AsyncClient, runtime: EmbeddedRuntime, load: Load
+) -> None:
+    await load([report("R1", "軸受を点検した。"), report("R2", "歯車を点検した。")])
+    asked = {"query": "軸受を点検", "top_k": 5}
+    both = (await client.post("/v1/search", json=asked)).json()
+    await runtime.state.set_versions("g1", {"embedder": "another"})
+    words = (await client.post("/v1/search", json=asked)).json()
+    assert (both["warnings"], len(words["warnings"])) == ([], 1) and "vectors of another" in words["warnings"][0]
+    assert any(hit["parts"]["dense"] for hit in both["hits"])
+    assert words["hits"] and not any(hit["parts"]["dense"] for hit in words["hits"])
+    answer = (await client.post("/v1/query", json={"question": "軸受を点検したか。"})).json()
+    assert any("vectors of another" in warning for warning in answer["warnings"])
+
+
 async def test_one_that_was_cut_off_goes_on_at_the_next_start_or_is_dropped(settings: Settings) -> None:
     async with open_embedded(settings) as runtime:
         events = [report(f"R{n}", f"Q-{n} の本文 {n}。") for n in range(40)]
