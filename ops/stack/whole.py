@@ -154,8 +154,15 @@ def _next_commands(api: Endpoint, data_dir: Path) -> str:
         (f". {data_dir / file}", "the addresses of all servers, as settings"),
         ("make stack-down", "stop, as Ctrl-C here does; data stay"),
     ]
-    return "\n".join(["Next, in another terminal:", *(f"  {command:<62} {what}" for command, what in rows)])
+    shown = [(_short(command), what) for command, what in rows]
+    width = max(len(command) for command, _ in shown)
+    return "\n".join(["Next, in another terminal:", *(f"  {command:<{width}}  {what}" for command, what in shown)])
 
 
 def _say(text: str) -> None:
-    print(text.replace(f"{Path.cwd()}{os.sep}", ""), flush=True)
+    print(_short(text), flush=True)
+
+
+def _short(text: str) -> str:
+    """Paths below the present folder as one would type them."""
+    return text.replace(f"{Path.cwd()}{os.sep}", "")
