@@ -60,9 +60,7 @@ async def stack(
     stack = Stack(stack_server, request.param, tmp_path)
     yield stack
     stack.end()
-    async with open_stack_stores(stack.settings, {}) as stores:
-        await stores.chunks.drop()
-        await stores.graph.drop()
+    await stack.remove()
 
 
 async def embedded_digest(folder: Path, messages: Sequence[Message]) -> dict[str, str]:
@@ -186,20 +184,31 @@ async def test_what_no_waiting_mends_ends_the_process_and_is_delivered_again(sta
         assert await words(stores, "フォ") == {REPORT, MANUAL}
 
 
-async def test_a_store_that_is_down_is_waited_for(stack: Stack, stack_server: Callable[[str], Endpoint]) -> None:
-    assert await asyncio.to_thread(stack.command("create-topics").wait, 60) == 0, stack.tail()
-    worker = stack.start()
-    await stack.publish(BEFORE[:1])
-    await stack.settled(worker)
-    down = next(at for at in map(stack_server, ("fuseki", "oxigraph")) if at.url == stack.settings.sparql)
-    await asyncio.to_thread(servers.kill, down.name, down.home.parent)
-    await stack.publish(BEFORE[1:])
-    await asyncio.sleep(5)
-    assert worker.poll() is None
-    assert await stack.lag("apply") == 2, "nothing is acknowledged that the graph has not"
-    await asyncio.to_thread(servers.start, [down.name], down.home.parent)
-    await stack.settled(worker)
-    assert "check that it runs" in stack.log.read_text()
-    async with open_stack_stores(stack.settings, {}) as stores:
-        facts = [fact async for fact in stores.graph.scan()]
-    assert {fact.document for fact in facts} == {REPORT, MANUAL, MEMO}
+@pytest.mark.parametrize("sparql", ["fuseki", "oxigraph"])
+async def test_a_store_that_is_down_is_waited_for(
+    sparql: str,
+    stack_server: Callable[[str], Endpoint],
+    breakable_server: Callable[[str], Endpoint],
+    tmp_path: Path,
+) -> None:
+    stack = Stack(lambda name: (breakable_server if name == sparql else stack_server)(name), sparql, tmp_path)
+    try:
+        assert await asyncio.to_thread(stack.command("create-topics").wait, 60) == 0, stack.tail()
+        worker = stack.start()
+        await stack.publish(BEFORE[:1])
+        await stack.settled(worker)
+        down = breakable_server(sparql)
+        await asyncio.to_thread(servers.kill, down.name, down.home.parent)
+        await stack.publish(BEFORE[1:])
+        await asyncio.sleep(8)
+        assert worker.poll() is None
+        assert await stack.lag("apply") == 2, "nothing is acknowledged that the graph has not"
+        await asyncio.to_thread(servers.start, [down.name], down.home.parent)
+        await stack.settled(worker)
+        assert "check that it runs" in stack.log.read_text()
+        async with open_stack_stores(stack.settings, {}) as stores:
+            facts = [fact async for fact in stores.graph.scan()]
+        assert {fact.document for fact in facts} == {REPORT, MANUAL, MEMO}
+    finally:
+        stack.end()
+        await stack.remove()
