@@ -18,7 +18,7 @@ from schemas.document import Manifest
 
 RELINK_LIMIT = 1_000_000
 """Documents looked at for one changed name; a name in more documents than this is no name."""
-LEASE_S = 60.0
+LEASE_S = 20.0
 """Age from which on the mark of a writer is taken for left behind: its document is published again by somebody."""
 _RENEW_S = LEASE_S / 4
 """Age from which on a writer renews its marks before it writes to an index."""
