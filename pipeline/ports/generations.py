@@ -111,7 +111,8 @@ class GenerationRows(Protocol):
         """Return what became live, newest first; a generation may be there several times, or be gone."""
 
     async def begin_prune(self, name: str) -> None:
-        """Put a generation into state `pruning`; missing is no error. ValueError when live."""
+        """Put a generation into state `pruning`, and forget its rebuild, so that nobody goes on with it; missing is no
+        error. ValueError when live."""
 
     async def drop_generation(self, name: str) -> None:
         """Forget a generation with its manifests, names and marks; missing is no error. ValueError when live."""
@@ -123,7 +124,7 @@ class GenerationRows(Protocol):
         """Return how a generation is being built; None when nobody noted it, or it is gone."""
 
     async def save_rebuild(self, name: str, rebuild: Rebuild) -> None:
-        """Note how a generation is being built; for a missing one nothing is kept."""
+        """Note how a generation is being built; for a missing one, or one in state `pruning`, nothing is kept."""
 
     async def standing(self, name: str) -> Standing:
         """Count; the whole table is read, so ask now and then."""

@@ -40,6 +40,8 @@ class Build:
             await self._fail(f"a store did not answer for long: {error}")
         except _Stays as error:
             await self._fail(str(error))
+        except _Pruned:
+            log.info("rebuild_pruned", generation=self.name)
         except Exception as error:
             log.exception("rebuild_failed", generation=self.name)
             await self._fail(f"{type(error).__name__}: see the log")
@@ -70,13 +72,19 @@ class Build:
             return  # pruned meanwhile
         await self._supply.begin(self.name)
         if rebuild.phase == "reading":
-            while not await self._supply.read(self.name, rebuild.targets):  # noqa: ASYNC110 - others' work
+            while not await self._supply.read(self.name, rebuild.targets):
                 await asyncio.sleep(LOOK_S)
+                await self._check_kept()
             rebuild = await self._note(phase="filling")
         if rebuild is not None and rebuild.phase == "filling":
             await self._fill(rebuild.plan.collections)
             await self._note(phase="partial" if rebuild.plan.collections else "complete")
             log.info("rebuild_complete", generation=self.name)
+
+    async def _check_kept(self) -> None:
+        """Stop when another process prunes it: what is sent to its topics would make them anew."""
+        if await self._state.rebuild(self.name) is None:
+            raise _Pruned
 
     async def _note(self, *, phase: Phase | None = None, failure: str | None = None, filled: int = 0) -> Rebuild | None:
         """Change the row of the rebuild; returns what stands."""
@@ -115,6 +123,7 @@ class Build:
         for _ in range(SENDS):
             if not page:
                 return
+            await self._check_kept()
             await self._supply.again(self.name, [one.document for one in page])
             page = await self._arrived(page)
         raise _Stays(
@@ -135,3 +144,7 @@ class Build:
 
 class _Stays(Exception):
     """Documents that never arrive."""
+
+
+class _Pruned(Exception):
+    """The generation is going, or gone."""

@@ -147,6 +147,9 @@ class GenerationsContract:
         assert await state.rebuild("g1") is None
         await state.create_generation(generation("g2"), noted)
         assert await state.rebuild("g2") == noted
+        await state.begin_prune("g2")
+        await state.save_rebuild("g2", noted)
+        assert await state.rebuild("g2") is None
 
     async def test_versions_can_be_changed(self, state: State) -> None:
         await state.create_generation(generation("g1"))

@@ -121,6 +121,7 @@ def begin_prune(tx: Transaction, name: str) -> None:
     """Let nobody use it any more."""
     _refuse_live(tx, name)
     tx.execute("UPDATE generations SET state = 'pruning' WHERE name = ?", (name,))
+    tx.execute("DELETE FROM rebuilds WHERE generation = ?", (name,))
 
 
 def drop(tx: Transaction, name: str) -> None:
@@ -151,7 +152,7 @@ def rebuild(tx: Transaction, name: str) -> Rebuild | None:
 def save_rebuild(tx: Transaction, name: str, noted: Rebuild) -> None:
     """Replace the note of a rebuild."""
     tx.execute(
-        "INSERT INTO rebuilds (generation, body) SELECT name, ? FROM generations WHERE name = ?"
+        "INSERT INTO rebuilds (generation, body) SELECT name, ? FROM generations WHERE name = ? AND state <> 'pruning'"
         " ON CONFLICT (generation) DO UPDATE SET body = excluded.body",
         (msgspec.json.encode(noted).decode(), name),
     )
