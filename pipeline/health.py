@@ -21,11 +21,15 @@ class StoreHealth:
     def __init__(self, probes: Mapping[str, Probe], clock: Clock) -> None:
         self._probes, self._clock = probes, clock
         self._since: dict[str, tuple[bool, str]] = {}
-        self._recent = Recent(self._look, KEPT_S)
+        self._recent = Recent(self._look, KEPT_S, share=0)  # a store that hangs must not be called down for long after
 
     async def states(self) -> list[StoreState]:
         """Return each store's state, in the order of the probes. Never raises."""
         return await self._recent.get()
+
+    def why_away(self, name: str) -> str:
+        """Return what a store last did not answer with; empty when it answered, or nobody looked yet."""
+        return next((store.detail for store in self._recent.last or () if store.name == name), "")
 
     async def _look(self) -> list[StoreState]:
         said = await asyncio.gather(*(_asked(probe) for probe in self._probes.values()))

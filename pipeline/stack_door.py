@@ -35,7 +35,7 @@ RETRY_AFTER = 2.0
 
 Decoded = list[ChangeEvent] | InvalidEvent
 Reconciling = Callable[[], Awaitable[int]]
-"""Returns how many events wait to be reconciled; raises BackendUnavailable when Kafka does not answer."""
+"""Returns how many events wait to be reconciled; does not raise."""
 
 
 class StackDoor:

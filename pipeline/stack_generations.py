@@ -12,6 +12,7 @@ from pipeline.ports.chunk_index import ChunkIndex
 from pipeline.ports.graph import Graph
 from pipeline.ports.runtime import Indexes
 from pipeline.ports.state import State
+from pipeline.stack_away import AwayChunks
 
 log = structlog.get_logger(__name__)
 
@@ -33,6 +34,8 @@ class StackGenerations:
         self._state, self._open_indexes = state, open_indexes
         self._open: dict[str, _Open] = {}
         self._live = ""
+        self.why_away: Callable[[], str] = lambda: ""
+        """Says why the chunk index is known to be away; empty: it is not."""
         self._closing: set[asyncio.Task[None]] = set()
 
     async def live_name(self) -> str:
@@ -53,7 +56,8 @@ class StackGenerations:
         opened = self._opened(name)
         opened.pins += 1
         try:
-            yield opened.indexes
+            why = self.why_away()
+            yield opened.indexes if not why else Indexes(name, AwayChunks(why), opened.indexes.graph)
         except Exception as error:
             await self._check_kept(name, error)  # "not found", for one, is no answer then
             raise

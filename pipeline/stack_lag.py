@@ -60,6 +60,7 @@ class LagReader:
         self._bootstrap, self._clock = bootstrap, clock
         self._admin: Any = None
         self._consumer: Any = None
+        self._ready = False
         self._lock = asyncio.Lock()
         self._numbers: tuple[float, dict[str, int]] | None = None
         self._peeked: dict[TopicPartition, tuple[int, str]] = {}
@@ -79,6 +80,7 @@ class LagReader:
     async def close(self) -> None:
         """Disconnect; idempotent."""
         admin, consumer, self._admin, self._consumer = self._admin, self._consumer, None, None
+        self._ready = False
         for client in (consumer and consumer.stop, admin and admin.close):
             if client:
                 with contextlib.suppress(KafkaError, OSError):
@@ -88,7 +90,7 @@ class LagReader:
     async def _connected(self) -> AsyncIterator[None]:
         try:
             async with asyncio.timeout(READ_S), self._lock:
-                if self._consumer is None:
+                if not self._ready:
                     await self._connect()
                 yield
         except (KafkaError, OSError, TimeoutError) as error:
@@ -102,7 +104,7 @@ class LagReader:
         limit = int(READ_S * 1000)
         self._admin = AIOKafkaAdminClient(bootstrap_servers=self._bootstrap, request_timeout_ms=limit)
         await self._admin.start()
-        consumer = AIOKafkaConsumer(
+        self._consumer = consumer = AIOKafkaConsumer(
             bootstrap_servers=self._bootstrap,
             request_timeout_ms=limit,
             max_partition_fetch_bytes=PEEK_BYTES,
@@ -110,7 +112,7 @@ class LagReader:
             auto_offset_reset="earliest",
         )
         await consumer.start()
-        self._consumer = consumer
+        self._ready = True
 
     async def _looked(self, stage: Stage, at: str) -> StageLag:
         """Look at a stage; again when a partition has just come, or is moving to another broker."""

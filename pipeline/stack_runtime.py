@@ -10,7 +10,7 @@ import msgspec
 from pipeline.clock import Clock
 from pipeline.dead_letters import LETTER_HEADER, RETRY_HEADER
 from pipeline.digest import digest
-from pipeline.errors import NotFresh
+from pipeline.errors import BackendUnavailable, NotFresh
 from pipeline.mapping import Mappings
 from pipeline.ports.models import Analyzer, Embedder
 from pipeline.ports.runtime import Indexes, Submission, Watermarks, progress_of
@@ -60,17 +60,17 @@ class StackRuntime:
         self.replays = replays
         self.sources = SourceControl(state, places.of, door.submit, clock)
         self._places, self._freshness = places, SourceFreshness(state, generations.live_name, places.of)
-        self._following: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
 
     async def open(self) -> None:
-        """Follow outcomes from now on. Stores that are down are waited for by the requests that need them."""
-        self._following = asyncio.create_task(self._follower.run())
+        """Follow outcomes and watch the stores. One that is down is no error here: the requests that need it say so."""
+        self._tasks = [asyncio.create_task(self._follower.run()), asyncio.create_task(self._signals.watch())]
 
     async def close(self) -> None:
         """Let go of everything. What was accepted is in Kafka."""
-        if self._following is not None:
-            self._following.cancel()
-            await asyncio.gather(self._following, return_exceptions=True)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.replays.close()
         await self._door.close()
         await self._places.close()
@@ -166,7 +166,7 @@ class StackRuntime:
         known = await self.state.generations()
         marks, signals, health = await self.watermarks(), await self.signals(), await self.health()
         async with self.live() as indexes:
-            counts, chunks = await self.state.counts(indexes.generation), await indexes.chunks.count()
+            counts, chunks = await self.state.counts(indexes.generation), await _counted(indexes)
         return {
             "profile": "stack",
             "generation": indexes.generation,
@@ -204,3 +204,11 @@ class StackRuntime:
     async def replay(self) -> dict[str, Any]:
         """Build a new generation beside the live one, switch, remove the old ones; the workers do the work."""
         return await self.replays.replace()
+
+
+async def _counted(indexes: Indexes) -> int | None:
+    """Return how many chunks there are; None while their index is away, for which there is `stores`."""
+    try:
+        return await indexes.chunks.count()
+    except BackendUnavailable:
+        return None

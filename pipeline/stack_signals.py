@@ -1,5 +1,6 @@
 """What the stack tells of itself: lag by stage from Kafka, what is unfinished from the state store."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
 from pipeline.change_times import ChangeTimes, seconds_between
@@ -16,6 +17,7 @@ from schemas.topics import Topics, analyze_group, apply_group, generation_topics
 STALE_S = 1.0
 """How old a look at Kafka may be while the next one is under way. An old watermark is low, never wrong."""
 COUNT_PAGES, COUNT_PAGE = 10, 1_000
+WATCH_S = 1.0
 STALLED_S = 60.0
 """A message that waits so long at a stage that has workers is worth a warning."""
 WORKER_COMMAND = "python -m pipeline.agents run"
@@ -64,6 +66,16 @@ class StackSignals:
         self._counts = Recent(self._count, stale_s=STALE_S)
         self._stores = StoreHealth({"postgres": state.generations, "kafka": reader.probe, **probes}, clock)
 
+    async def watch(self) -> None:
+        """Look at the stores for ever, so that it is known since when one is away, and who asks need not find out."""
+        while True:
+            await self._stores.states()
+            await asyncio.sleep(WATCH_S)
+
+    def why_away(self, store: str) -> str:
+        """Return why a store is known to be away; empty when it is not."""
+        return self._stores.why_away(store)
+
     async def close(self) -> None:
         """Stop reading."""
         for recent in (self._lag, self._unread, self._pending, self._counts):
@@ -75,8 +87,11 @@ class StackSignals:
         return await self._reader.read(self._stages.of(await self._live()))
 
     async def reconciling(self) -> int:
-        """Return how many events wait to be reconciled."""
-        return (await self._unread.get()).of("reconcile")
+        """Return how many events wait to be reconciled, as far as it is known: whoever sends some will see."""
+        try:
+            return (await self._unread.get()).of("reconcile")
+        except BackendUnavailable:
+            return self._unread.last.of("reconcile") if self._unread.last else 0
 
     async def watermarks(self) -> Watermarks:
         """Return how far each store is; while Kafka does not answer, how far it was when it last did."""

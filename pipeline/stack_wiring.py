@@ -135,6 +135,7 @@ async def open_stack_runtime(settings: Settings) -> AsyncIterator[StackRuntime]:
         state = postgres_state(BoundedDatabase(database, API_LIMIT_S))
         generations = StackGenerations(state, lambda name: _read_only(settings, name))
         signals = _signals(settings, state, generations, _probes(settings, stack))
+        generations.why_away = lambda: signals.why_away("weaviate")
         settling = Settling(state, generations.live_name)
         topics = stack_topics(settings)
         runtime = StackRuntime(

@@ -112,11 +112,16 @@ async def test_each_store_may_go_and_come_back(broken: Broken) -> None:
         answer, took = await broken.ask()
         assert answer.status_code == 200 and took < BOUNDED_S, answer.text
         assert CAUSE in answer.json()["answer"]["text"], "graph and records answer"
-        # Weaviate's client tries again and again by itself, until the source's time is over.
         assert answer.json()["route"]["steps"][0]["outcome"] in ("error", "timeout")
         assert any("the source vector" in warning for warning in answer.json()["warnings"])
         found, took = await broken.timed("POST", "/v1/search", json={"query": "潤滑"})
         assert found.status_code == 503 and took < BOUNDED_S
+        await asyncio.sleep(2)  # by now it is known to be away, and nobody tries
+        answer, took = await broken.ask()
+        assert CAUSE in answer.json()["answer"]["text"] and took < QUICK_S
+        assert answer.json()["route"]["steps"][0]["outcome"] == "error"
+        status, took = await broken.timed("GET", "/v1/status")
+        assert status.json()["chunks"] is None and took < QUICK_S
         shown, _ = await broken.timed("GET", "/v1/documents/plant/reports/R1")
         assert CAUSE in shown.json()["body"]
         await broken.is_down("weaviate")
