@@ -1,13 +1,20 @@
 """What a replay is asked for, how fast it goes, and when it stands still."""
 
+from typing import Any
+
 import pytest
 
-from pipeline.errors import InvalidQuery, NotFound
+from pipeline.backends.sql_state.state import SqlState
+from pipeline.backends.sqlite import Database
+from pipeline.backends.state_sqlite import SqliteSqlDatabase
+from pipeline.errors import InvalidQuery, NotFound, NotPossible
 from pipeline.ports.generations import Generation, Rebuild, ReplayPlan, Standing
 from pipeline.ports.state import CollectionState
 from pipeline.replay.plan import Start, check_plan, start_of
 from pipeline.replay.progress import STUCK_S, Meter, status_of
 from pipeline.replay.supply import Look
+from pipeline.replay.switch import Switch
+from tests.contracts.examples import at, manifest, record
 
 GENERATION = Generation(name="g2", created_at="2025-07-08T00:00:00Z", versions={"embedder": "e5"})
 PLAN = ReplayPlan(into="new")
@@ -75,3 +82,39 @@ def test_time_left_and_what_is_stuck() -> None:
     assert "goes on" in status(meter, rebuild, 39, served, "pruning")[1]
     time.now += STUCK_S + 1
     assert status(meter, Rebuild(plan=PLAN, phase="partial"), 39, served)[1] == "", "a trial lacks most on purpose"
+
+
+class NeverEven(SqlState):
+    """A state store in which some document is newer in the live generation at every look."""
+
+    async def promote(self, name: str, at: str = "", *, unless_older: bool = False) -> list[str]:
+        return ["a/b/1"] if unless_older else await super().promote(name, at)
+
+
+class NoSupply:
+    """Only what a switch asks of a shell."""
+
+    async def look(self, name: str) -> Look:
+        return Look()
+
+    async def promoted(self, name: str, replaced: str) -> None:
+        self.live = name
+
+
+async def test_changes_that_come_without_a_pause_do_not_hold_up_a_promote(database: Database) -> None:
+    state = NeverEven(SqliteSqlDatabase(database))
+    for name in ("g1", "g2"):
+        await state.create_generation(Generation(name=name, created_at=name, versions={}))
+    await state.promote("g1")
+    await state.advance([record("a/b/1", 2)])
+    await state.commit("g1", [manifest("a/b/1", 2)])
+    await state.commit("g2", [manifest("a/b/1", 1)])
+    supply: Any = NoSupply()
+    switch, building = Switch(state, supply, dict, lambda: "2025-07-08T00:00:00Z"), (await state.generations())[1]
+    with pytest.raises(NotPossible, match="lacks the newest version of 1 documents, a/b/1"):
+        await switch.promote(building, False, 0.2)
+    await state.commit("g2", [manifest("a/b/1", 2)])
+    await state.collected("g2", [("a/b/1", at(2))], 1)
+    promoted = await switch.promote(building, False, 0.4)
+    assert (promoted.generation, promoted.replaced, supply.live) == ("g2", "g1", "g2")
+    assert "a/b/1" in promoted.warnings[0]
