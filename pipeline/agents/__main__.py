@@ -27,6 +27,8 @@ log = structlog.get_logger(__name__)
 
 CRASH_S = 5.0
 """Until a worker of which a part failed is gone."""
+STOP_S = 20.0
+"""Until a worker that was told to stop is gone, whatever its batches, or Faust in a rebalance, still wait for."""
 
 
 def main() -> int:
@@ -80,6 +82,13 @@ def _work(settings: Settings, stages: tuple[str, ...], generations: tuple[str, .
     Process(worker, loglevel=settings.log_level, redirect_stdouts=False, quiet=True).execute_from_commandline()
 
 
+def _gone_in(seconds: float) -> None:
+    """End the process after that, with exit code 1: what was not acknowledged is delivered again."""
+    timer = threading.Timer(seconds, os._exit, (1,))
+    timer.daemon = True
+    timer.start()
+
+
 class _Shift(Worker):
     """A worker that opens what it needs when it starts, and closes it when everything has stopped."""
 
@@ -99,10 +108,13 @@ class _Shift(Worker):
         """End the process soon, whatever still hangs: a failed part of Faust can take minutes to stop."""
         if not self.crashed:
             log.error("worker_failed", reason=f"{type(reason).__name__}: {reason}", advice="start it again")
-            timer = threading.Timer(CRASH_S, os._exit, (1,))  # what was not acknowledged is delivered again
-            timer.daemon = True
-            timer.start()
+            _gone_in(CRASH_S)
         super()._crash(reason)
+
+    async def stop(self) -> None:
+        """Stop in order: batches under way are finished, as long as that takes no longer than STOP_S."""
+        _gone_in(STOP_S)
+        await super().stop()
 
     async def on_shutdown(self) -> None:
         """Close the stores."""
