@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from pipeline.errors import EventDead, NotFresh
 from pipeline.ports.state import State
 from schemas.outcome import OutcomeName, TokenPart
+from schemas.position import as_sent
 
 POLL = 1.0
 """Seconds after which a waiter looks again even if nobody woke it."""
@@ -46,7 +47,7 @@ class Settling:
         dead = await self._state.dead_positions(documents)
         for part in parts:
             for letter in dead.get(part.document, []):
-                if letter.position == part.position:
+                if as_sent(letter.position) == as_sent(part.position):
                     raise EventDead(f"dead letter {letter.id} ({letter.code}): {letter.reason}")
         return [part for part in parts if reached.get(part.document, "") < part.position]
 
