@@ -1,10 +1,13 @@
 """The Docker Compose files, as far as they can be checked without an engine."""
 
+import http.server
 import inspect
 import os
 import re
 import shutil
+import socketserver
 import subprocess
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -266,8 +269,32 @@ def test_the_lock_file_of_the_image_is_a_part_of_the_tests_own() -> None:
 
 def test_shell_scripts_are_sound() -> None:
     scripts = [COMPOSE / "secrets.sh", COMPOSE / "entrypoint.sh", *(COMPOSE / "jvm").glob("*.sh")]
-    assert len(scripts) == 4
+    assert len(scripts) == 5
     for script in scripts:
-        subprocess.run(["sh", "-n", str(script)], check=True, timeout=10)
+        subprocess.run(["bash", "-n", str(script)], check=True, timeout=10)
         assert os.access(script, os.X_OK), script
     assert inspect.cleandoc(scripts[1].read_text()).startswith("#!/bin/sh")
+
+
+def test_the_check_of_the_java_servers_tells_answers_from_errors() -> None:
+    with socketserver.TCPServer(("127.0.0.1", 0), _Answers) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        port = str(server.server_address[1])
+        codes = [_check(port, path) for path in ("/good", "/bad")]
+        server.shutdown()
+    assert codes == [0, 1]
+    assert _check(port, "/good") == 1
+
+
+class _Answers(http.server.BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200 if self.path == "/good" else 503)
+        self.end_headers()
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+
+def _check(port: str, path: str) -> int:
+    script = str(COMPOSE / "jvm" / "check.sh")
+    return subprocess.run([script, port, path], capture_output=True, timeout=20, check=False).returncode
