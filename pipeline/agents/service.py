@@ -73,7 +73,8 @@ class Worker(Service):
 
     @Service.task
     async def _watch(self) -> None:
-        async for _ in self.itertimer(LOOK_S, name="generations"):
+        while not self.should_stop:
+            await self.sleep(LOOK_S)
             try:
                 await self.look()
                 await self._shop.look_after(dict(self._apps))
