@@ -169,7 +169,7 @@ async def left_nothing(stack: Stack, generation: str) -> None:
 
 async def test_a_rebuild_that_was_killed_goes_on_or_is_dropped(stack: Stack) -> None:
     worker = stack.start()
-    await stack.publish(corpus(20))
+    await stack.publish(corpus(120))
     await stack.settled(worker)
     worker.send_signal(signal.SIGKILL)
     worker.wait(30)
@@ -183,15 +183,15 @@ async def test_a_rebuild_that_was_killed_goes_on_or_is_dropped(stack: Stack) -> 
             await asyncio.sleep(1)
         assert (building["phase"], building["members"]) == ("reading", 0)
         assert "no worker serves it" in building["stuck"]
-        slow = stack.start(stub_delay=0.5)
+        first = stack.start()
         again = await post(client, "/v1/replay", into="new")
         assert (again["generation"], again["resumed"]) == ("g2", True)
         other = await client.post("/v1/replay", json={"into": "new", "from": "2025-01-01T00:00:00Z"})
         assert other.status_code == 409 and "shinsen prune g2" in other.json()["detail"]
-        while (await runtime.state.standing("g2")).behind in (0, 24):  # noqa: ASYNC110 - others' work
-            await asyncio.sleep(0.1)
-        slow.send_signal(signal.SIGKILL)
-        slow.wait(30)
+        while (await runtime.state.standing("g2")).behind == 124:  # noqa: ASYNC110 - others' work
+            await asyncio.sleep(0.01)
+        first.send_signal(signal.SIGKILL)
+        first.wait(30)
         worker = stack.start()
         await built(runtime, "g2")
         assert (await runtime.state.standing("g2")).behind == 0
