@@ -8,7 +8,7 @@ import faust
 import structlog
 from mode import Service
 
-from pipeline.errors import BackendUnavailable
+from pipeline.errors import BackendUnavailable, InvalidConfiguration
 from pipeline.ports.state import Generation, State
 from schemas.change_event import Lane
 
@@ -62,6 +62,7 @@ class Worker(Service):
         self._first_live = self._live = ""
         self._apps: dict[Part, faust.App] = {}
         self._open: set[str] = set()
+        self._refused: set[str] = set()
 
     def equip(self, shop: Shop, state: State, versions: dict[str, str]) -> None:
         """Take what makes the parts, the state store, and the versions of what is built here."""
@@ -100,12 +101,23 @@ class Worker(Service):
         wanted = [Part("reconcile", "", lane) for lane in LANES if "reconcile" in self._stages]
         if set(self._stages) & {"analyze", "apply"}:
             for name in sorted(served.keys() - self._open):
-                await self._shop.open_generation(served[name], announces=name == live)
-                self._open.add(name)
-                log.info("generation_served", generation=name, state=served[name].state)
+                await self._take_up(served[name], live)
         stages = [stage for stage in self._stages if stage != "reconcile"]
         wanted += [Part(stage, name, lane) for name in sorted(self._open) for stage in stages for lane in LANES]
         await self._start([part for part in wanted if part not in self._apps])
+
+    async def _take_up(self, one: Generation, live: str) -> None:
+        try:
+            await self._shop.open_generation(one, announces=one.name == live)
+        except InvalidConfiguration as error:
+            if one.name == live:
+                raise
+            if one.name not in self._refused:  # the live one goes on; this one is tried again, and said once
+                log.error("generation_not_served", generation=one.name, reason=str(error))
+            self._refused.add(one.name)
+            return
+        self._open.add(one.name)
+        log.info("generation_served", generation=one.name, state=one.state)
 
     def _serves(self, one: Generation) -> bool:
         if one.state in GONE:
