@@ -40,7 +40,7 @@ STUB_DELAY = 0.02
 PROGRESS_S = 30.0
 SURVIVED: Counter[str] = Counter()
 
-pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.timeout(1500)]
 
 
 @pytest.mark.parametrize("number", ROUNDS)
