@@ -42,7 +42,8 @@ class Fleet:
         """Take a worker (any) out of the fleet, so that its end is expected; None when none runs just now."""
         running = [w for w in self.workers if w.poll() is None]
         if worker is None and running:
-            worker = self.chance.choice(running)
+            # The oldest is the one that is at work; others may still be starting.
+            worker = running[0] if self.chance.random() < 0.6 else self.chance.choice(running)
         if worker in running:
             self.workers.remove(worker)
             return worker
