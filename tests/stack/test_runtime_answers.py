@@ -14,6 +14,8 @@ import pytest
 from ops.stack.server import Endpoint
 from pipeline.settings import Settings
 from pipeline.wiring import open_embedded
+from schemas.freshness import decode_token, encode_token
+from schemas.outcome import TokenPart
 from tests.api.conftest import MAPPINGS, client_of
 from tests.api.plant import CAUSE, CORPUS, machine, report
 from tests.stack.runtime_api import prepared, serving
@@ -144,8 +146,11 @@ async def test_both_profiles_give_the_same_answers(stack: Stack, tmp_path: Path)
 async def test_tokens_waits_times_and_retries(stack: Stack) -> None:
     if stack.settings.sparql.endswith("/ds"):
         pytest.skip("once is enough")
-    worker = stack.start(mappings="")
+    worker = stack.start()
     async with serving(stack.settings) as (runtime, client), serving(stack.settings) as (_, other):
+        while (await client.get("/v1/freshness")).status_code == 503:  # until a worker has made the first generation
+            assert worker.poll() is None, stack.tail()
+            await asyncio.sleep(0.2)
         token = (await client.post("/v1/events", json=report("R9", "給水ポンプの点検をした。"))).json()["token"]
         body = {"query": "給水ポンプ", "min_freshness": token, "wait": "60s"}
         found = (await other.post("/v1/search", json=body)).json()  # another process than took the event
@@ -161,13 +166,12 @@ async def test_tokens_waits_times_and_retries(stack: Stack) -> None:
         }
         assert times["plant/reports", "chunks"]["count"] >= 1 and times["plant/reports", "records"]["p95_ms"] > 0
         assert times["plant/reports", "chunks"]["p50_ms"] < 1000 * took + 100
-        late = await client.post("/v1/search", json={**body, "min_freshness": _after(token), "wait": "300ms"})
+        late = await client.post(
+            "/v1/search", json={**body, "min_freshness": _after(posted.json()["token"]), "wait": "300ms"}
+        )
         assert late.status_code == 504
     assert worker.poll() is None
 
 
 def _after(token: str) -> str:
-    from schemas.freshness import decode_token, encode_token
-    from schemas.outcome import TokenPart
-
     return encode_token([TokenPart(part.document, part.position + "9") for part in decode_token(token)])
