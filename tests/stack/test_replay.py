@@ -27,7 +27,7 @@ from tests.stack.prober import Prober
 from tests.stack.worker import Message, Stack
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(600)]
-BUILT_S = 240.0
+BUILT_S = SETTLED_S = 240.0
 PROBED = {f"dms/memos/P{n}": f"probe{n}x" for n in range(4)}
 
 
@@ -113,7 +113,7 @@ async def built(runtime: StackRuntime, name: str) -> None:
 async def test_a_rebuild_under_live_load_never_misses_a_document(stack: Stack) -> None:
     worker = stack.start()
     await stack.publish(corpus(30))
-    await stack.settled(worker)
+    await stack.settled(worker, seconds=SETTLED_S)
     async with api(stack) as (runtime, client), Prober(client, PROBED).asking() as prober, feeding(stack) as used:
         started = await post(client, "/v1/replay", into="new")
         assert (started["generation"], started["resumed"], started["documents"] >= 34) == ("g2", False, True)
@@ -131,7 +131,7 @@ async def test_a_rebuild_under_live_load_never_misses_a_document(stack: Stack) -
             await asyncio.sleep(0.1)
     assert prober.wrong == [], f"{len(prober.wrong)} of {prober.asked} questions: {prober.wrong[:5]}"
     print(f"{prober.asked} questions, {len(used)} changes meanwhile")
-    await stack.settled(worker)
+    await stack.settled(worker, seconds=SETTLED_S)
     async with api(stack) as (runtime, client):
         (only,) = (await client.get("/v1/generations")).json()["generations"]
         assert (only["name"], only["state"], only["done"], only["relinks"]) == ("g2", "live", only["records"], 0)
@@ -170,7 +170,7 @@ async def left_nothing(stack: Stack, generation: str) -> None:
 async def test_a_rebuild_that_was_killed_goes_on_or_is_dropped(stack: Stack) -> None:
     worker = stack.start()
     await stack.publish(corpus(120))
-    await stack.settled(worker)
+    await stack.settled(worker, seconds=SETTLED_S)
     worker.send_signal(signal.SIGKILL)
     worker.wait(30)
     async with api(stack) as (runtime, client):  # ends in the middle, as a killed API process does
@@ -207,12 +207,12 @@ async def test_what_the_topic_has_lost_comes_from_the_records(stack: Stack) -> N
     worker = stack.start()
     await stack.publish(corpus(16))
     await stack.publish([memo("dms/memos/M3", 2, "", "delete")])
-    await stack.settled(worker)
+    await stack.settled(worker, seconds=SETTLED_S)
     records = stack.topics.records.name
     lost = [await stack.length(records, n) for n in range(stack.settings.partitions)]
     await delete_records(stack, records, lost)
     await stack.publish([memo("dms/memos/late", 1, "これは後から来た。")])
-    await stack.settled(worker)
+    await stack.settled(worker, seconds=SETTLED_S)
     async with api(stack) as (runtime, client):
         for start, said in (
             (f"{records}:0:0", "it was deleted"),
@@ -254,7 +254,7 @@ async def delete_records(stack: Stack, topic: str, before: list[int]) -> None:
 async def test_parts_are_done_again_and_tried_alone(stack: Stack) -> None:
     worker = stack.start()
     await stack.publish([*corpus(6), ("hr/notes/1", memo("hr/notes/1", 1, "別の収集。")[1])])
-    await stack.settled(worker)
+    await stack.settled(worker, seconds=SETTLED_S)
     async with api(stack) as (runtime, client):
         before = await runtime.digest()
         # Damage what the index holds of one document: doing it again mends it.
@@ -265,13 +265,13 @@ async def test_parts_are_done_again_and_tried_alone(stack: Stack) -> None:
         assert found and await runtime.digest() != before
         done = await post(client, "/v1/replay", into="live", documents=["dms/memos/P1"])
         assert (done["generation"], done["documents"]) == ("g1", 1)
-        await stack.settled(worker)
+        await stack.settled(worker, seconds=SETTLED_S)
         assert await runtime.digest() == before
         assert (await post(client, "/v1/replay", into="live", holding=["probe2x"]))["documents"] == 1
         assert (await post(client, "/v1/replay", into="live", collections=["hr/notes"]))["documents"] == 1
         since = await post(client, "/v1/replay", **{"into": "live", "from": f"{stack.topics.records.name}:0:0"})
         assert since["documents"] == 11
-        await stack.settled(worker)
+        await stack.settled(worker, seconds=SETTLED_S)
         assert await runtime.digest() == before
 
         trial = await post(client, "/v1/replay", into="new", collections=["hr/notes"])
