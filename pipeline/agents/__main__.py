@@ -18,6 +18,7 @@ from mode import Worker as Process
 from pipeline.agents.service import STAGES, Worker
 from pipeline.agents.topic_admin import check_topics, create_topics
 from pipeline.errors import InvalidConfiguration, ShinsenError
+from pipeline.logs import log_at
 from pipeline.settings import Settings
 from pipeline.stack_wiring import check_stack_settings, live_generation, open_state, stack_topics
 from pipeline.worker_wiring import open_workshop
@@ -76,6 +77,7 @@ async def _create(settings: Settings) -> None:
 
 def _work(settings: Settings, stages: tuple[str, ...], generations: tuple[str, ...]) -> None:
     """Run a worker until it is told to stop, or fails."""
+    log_at(settings.log_level)
     for chatty in ("httpx", "httpcore"):
         logging.getLogger(chatty).setLevel(logging.WARNING)  # a line for each request
     worker = _Shift(settings, stages, generations)

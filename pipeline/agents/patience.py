@@ -35,6 +35,8 @@ class Patience:
 
         Raises BackendUnavailable when a store is down, or some items are to be tried again: then all are done again.
         """
+        if len(items) == 1:
+            return await self._one_by_one(items, name, work)
         try:
             await work(items)
         except ModelFailed:
@@ -61,12 +63,15 @@ class Patience:
                 await work([item])
                 self._passed([name(item)])
             except Exception as error:  # see above
+                if _is_down(error) and len(items) == 1:
+                    raise
                 if _is_down(error):
                     refused.append((item, error))
                     if len(refused) >= IN_A_ROW and len(refused) + len(aside) == items.index(item) + 1:
                         raise  # it takes nothing
                     continue
-                verdict = self._verdict(name(item), error)
+                works = isinstance(error, ModelFailed) and await self._models_work()
+                verdict = self._verdict(name(item), error, works)
                 again = error if verdict is None else again
                 aside += [(item, verdict)] if verdict is not None else []
         others = len(refused) < len(items)
@@ -96,10 +101,10 @@ class Patience:
             return None
         return InvalidEvent("store_refused", f"{document}: a store refuses it, and takes others: {error}; see its log")
 
-    def _verdict(self, document: str, error: Exception) -> InvalidEvent | None:
+    def _verdict(self, document: str, error: Exception, works: bool) -> InvalidEvent | None:
         failures = self._failures[document] = self._failures.get(document, 0) + 1
         if isinstance(error, ModelFailed):
-            if failures < MODEL_ATTEMPTS:
+            if failures < MODEL_ATTEMPTS or not works:
                 return None
             reason = f"{document}: the models fail on this text and on no other: {error}; mend or shorten it"
             return InvalidEvent("model_failed", reason)

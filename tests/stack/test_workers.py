@@ -160,7 +160,7 @@ async def test_a_generation_is_taken_up_followed_and_let_go_while_running(stack:
         (live,) = await state.generations()
         await state.create_generation(Generation(name="g2", created_at=system_clock(), versions=live.versions))
         await publish(stack, events[30:], 1)
-        await until(lambda: "generation_served              generation=g2" in stack.log.read_text(), worker, stack)
+        await until(lambda: '"generation": "g2", "state": "building"' in stack.log.read_text(), worker, stack)
         await stack.settled(worker)
         async with asyncio.timeout(90):
             while await state.behind("g2"):  # noqa: ASYNC110 - a table
