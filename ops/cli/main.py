@@ -11,8 +11,8 @@ from ops.cli.exits import EXIT_CODES
 from ops.cli.generations import compare, generations, promote, prune, rollback
 from ops.cli.logs import configure_logs
 from ops.cli.options import settings_or_fail
-from ops.cli.sources import sources
 from ops.cli.replaying import replay
+from ops.cli.sources import sources
 
 app = typer.Typer(
     name="shinsen",

@@ -9,8 +9,8 @@ from schemas.knowledge import Fact, Node
 class Graph(Protocol):
     """Facts in named graphs per access class. One writer at a time per graph space.
 
-    What a call changes of a document it changes whole or not at all; a plain triple stands while at least one fact node of its
-    class supports it.
+    What a call changes of a document it changes whole or not at all; a plain triple stands while at
+    least one fact node of its class supports it.
     """
 
     async def stage(self, document: str, facts_version: str, facts: Sequence[Fact]) -> None:
