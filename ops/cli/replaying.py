@@ -160,7 +160,7 @@ async def _followed(connection: Connection, name: str, live: bool) -> dict[str, 
             if not PROGRESS.is_terminal and loop.time() - printed >= LINE_S:
                 printed = loop.time()
                 PROGRESS.print(escape(_line(one)))
-            if one["stuck"] and one["members"] is None and not live:
+            if one["stopped"] and not live:
                 fail(f"{name}: {one['stuck']}", Exit.UNAVAILABLE)
             await asyncio.sleep(LOOK_S)
 

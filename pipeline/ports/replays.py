@@ -47,6 +47,8 @@ class GenerationStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds left at that rate; None when it cannot be told."""
     stuck: str = ""
     """Why nothing moves, and what to do; empty while it does."""
+    stopped: bool = False
+    """True when nobody goes on with its rebuild until it is asked for again."""
 
 
 class Promoted(msgspec.Struct, frozen=True, kw_only=True):

@@ -74,6 +74,7 @@ def status_of(
         rate=round(meter.rate, 2),
         left_s=None if left is None else round(left, 1),
         stuck=_stuck(generation, rebuild, todo, look, meter),
+        stopped=rebuild is not None and bool(rebuild.failure),
     )
 
 

@@ -132,7 +132,7 @@ class StateReplays:
         when it is asked for again."""
         started = await self.start(ReplayPlan())
         built = await self.finished(started.generation)
-        if built.stuck:
+        if built.stopped:
             raise BackendUnavailable(f"{started.generation} cannot be finished: {built.stuck}")
         promoted = await self.promote(started.generation)
         await self.prune()
