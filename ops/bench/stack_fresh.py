@@ -27,8 +27,8 @@ from pipeline.wiring import Configuration, open_models
 
 GOAL_S = 0.5
 LIMIT_S = 1800.0
-DOCUMENTS = 32
-"""That are there before, and changed in turn."""
+DOCUMENTS = {"stub": 200, "real": 32}
+"""That are there before, and changed in turn: each has its answer long before it is changed again."""
 WARM_UP = 16
 RATES = {"stub": 10.0, "real": 2.0}
 
@@ -51,7 +51,7 @@ class Asked(msgspec.Struct):
 def changed(number: int, arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the change of that number; its title has a word of its own."""
     made = event(number, arguments.seed, characters=arguments.characters, position=100 + number)
-    made["key"] = f"F-{number % DOCUMENTS}"
+    made["key"] = f"F-{number % DOCUMENTS[arguments.models]}"
     made["record"]["title"] = f"記録 {word(number)}"
     return made
 
@@ -74,14 +74,14 @@ async def change(client: httpx.AsyncClient, number: int, arguments: argparse.Nam
     asked.answered = time.time()
     titles = [hit["document"]["title"] for hit in answer.json()["hits"]]
     if f"記録 {word(number)}" not in titles:
-        raise SystemExit(f"{word(number)} was not found after its token was reached: {titles}")
+        raise RuntimeError(f"{word(number)} was not found after its token was reached: {titles}")
     return asked
 
 
 def check(response: httpx.Response) -> None:
     """End the run with the server's own words when it refused."""
     if not response.is_success:
-        raise SystemExit(f"{response.request.url.path}: {response.status_code} {response.text[:500]}")
+        raise RuntimeError(f"{response.request.url.path}: {response.status_code} {response.text[:500]}")
 
 
 async def steady(client: httpx.AsyncClient, numbers: Sequence[int], arguments: argparse.Namespace) -> list[Asked]:
@@ -113,10 +113,11 @@ async def measured(one: Installation, ends: Ends, arguments: argparse.Namespace)
     """Start the processes, warm them up, measure."""
     for number in range(arguments.workers):
         await one.worker(number + 1)
+    there = DOCUMENTS[arguments.models]
     url = await one.api(stub_delay=0)  # a question's own model time is no part of this
     async with httpx.AsyncClient(base_url=url, timeout=90) as client:
-        await one.publish(event(n, arguments.seed + 7) | {"key": f"F-{n}"} for n in range(DOCUMENTS))
-        await ends.until(DOCUMENTS, LIMIT_S)
+        await one.publish(event(n, arguments.seed + 7) | {"key": f"F-{n}"} for n in range(there))
+        await ends.until(there, LIMIT_S)
         await steady(client, range(WARM_UP), arguments)
         return await steady(client, range(WARM_UP, WARM_UP + arguments.events), arguments)
 
