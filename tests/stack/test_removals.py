@@ -3,6 +3,7 @@
 import asyncio
 import json
 import signal
+import subprocess
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -88,21 +89,28 @@ async def test_a_narrowed_document_is_hidden_from_its_commit_on(stack: Stack) ->
     async with open_stack_stores(stack.settings, {}) as stores, serving(stack.settings) as (_, client):
         assert await shows(client, "all-staff") and await shows(client, "hr") is False
         await stack.publish([native("secret", body, 2, acl=["hr"])])
+        killed = asyncio.create_task(kill_at_commit(stores, worker))
         seen = hidden = 0
         while hidden < 20:
             narrow = (await stores.state.manifests(stores.generation, [SECRET]))[SECRET].version == "2"
-            if narrow and worker.poll() is None:
-                worker.send_signal(signal.SIGKILL)
             shown = await shows(client, "all-staff")
             assert not (narrow and shown), "shown to those who may no longer read it"
             seen, hidden = seen + shown, hidden + narrow
             assert seen < 3_000, stack.tail()
+        await killed
         wide = {c.access_class async for c in stores.chunks.scan() if c.document == SECRET}
         print(f"{seen} looks before the commit, {hidden} after it, over chunks of {len(wide)} access classes")
         await stack.settled(stack.start())
         assert await shows(client, "hr") and await shows(client, "all-staff") is False
         assert len({c.access_class async for c in stores.chunks.scan() if c.document == SECRET}) == 1
         assert len({fact.access_class for fact in await stores.graph.facts_of([SECRET])}) == 1
+
+
+async def kill_at_commit(stores: StackStores, worker: "subprocess.Popen[bytes]") -> None:
+    async with asyncio.timeout(120):
+        while (await stores.state.manifests(stores.generation, [SECRET]))[SECRET].version != "2":  # noqa: ASYNC110 - another process
+            await asyncio.sleep(0.005)
+    worker.send_signal(signal.SIGKILL)
 
 
 async def shows(client: httpx.AsyncClient, group: str) -> bool:
