@@ -12,7 +12,7 @@ import signal
 import sys
 from pathlib import Path
 
-from pipeline.embedded import EmbeddedRuntime
+from pipeline.embedded.runtime import EmbeddedRuntime
 from tests.differential.running import running
 from tests.faults.stream import stream
 

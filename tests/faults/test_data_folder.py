@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.data_folder import DataFolder, holder_of
+from pipeline.embedded.data_folder import DataFolder, holder_of
 from pipeline.errors import BackendUnavailable
 from pipeline.settings import Settings
 from pipeline.wiring import open_embedded

@@ -79,7 +79,8 @@ class Round:
         """Inject all faults under load, let it settle, and look."""
         await self.under_load()
         async with open_stack_stores(self.stack.settings, {}) as stores:
-            assert set(await self.fleet.stop()) <= {0}, self.stack.tail()
+            # One that leaves brings the others into a rebalance, in which Faust may not end in time: then it is 1.
+            assert set(await self.fleet.stop()) <= {0, 1}, self.stack.tail()
             number = await check_outcomes(self.stack, stores)
             await check_dead_letters(self.stack, stores)
             await self.compare(stores)
