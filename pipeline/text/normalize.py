@@ -6,10 +6,19 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from functools import lru_cache
 
-from pipeline.text.variants import COMPANY_FORMS, KANJI_VARIANTS
+from pipeline.text.variants import (
+    ALWAYS_WRITTEN_OUT,
+    COMPANY_FORMS,
+    KANJI_VARIANTS,
+    KATAKANA_VARIANT,
+    VARIANTS_VERSION,
+    WRITTEN_OUT_BEFORE_A_NAME,
+    katakana_form,
+    usual_spelling,
+)
 
-NORMALIZER_VERSION = "2"
-"""Part of every analyzer version: raise it when any folded form changes."""
+NORMALIZER_VERSION = "3" + VARIANTS_VERSION
+"""Part of every analyzer version: raise the number when any folded form changes."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MARK = "\u0300-\u036f\u3099\u309a\uff9e\uff9f"
@@ -24,7 +33,9 @@ _HYPHENS = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\u2043\u02d7"
 _ONE_TO_ONE = str.maketrans({**dict.fromkeys(_HYPHENS, "-"), "\u301c": "~", **KANJI_VARIANTS})
 _VARIANT = re.compile(f"[{''.join(map(chr, _ONE_TO_ONE))}]")
 _BAR_AS_HYPHEN = re.compile("(?<=[0-9a-z])ー(?=[0-9a-z])")
-_COMPANY = re.compile(r"\(([株有社財名資])\)")
+_BAR_AS_LONG_VOWEL = re.compile(f"(?<=[ァ-ヺ])[{_HYPHENS}](?=[ァ-ヺ])")
+"""Somebody typed a dash for ー; a plain hyphen between two words stays."""
+_COMPANY = re.compile(rf"\(({'|'.join(sorted(COMPANY_FORMS, key=len, reverse=True))})\)")
 _WORD_OF_KATAKANA = re.compile("[ァ-ヺー]{4,}")
 _SPACE = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
 _SPACE_AT_JAPANESE = re.compile(r"(?<=[^\x00-\x7f]) | (?=[^\x00-\x7f])")
@@ -51,6 +62,8 @@ def fold(text: str) -> tuple[str, list[int]]:
     clean = without_surrogates(text)
     folded, offsets = _compose(clean)
     folded, offsets = _fold_case(folded, offsets)
+    if _BAR_AS_LONG_VOWEL.search(folded):
+        folded = _BAR_AS_LONG_VOWEL.sub("ー", folded)
     if _VARIANT.search(folded):  # str.translate alone would be the slowest step
         folded = folded.translate(_ONE_TO_ONE)
     if "ー" in folded:
@@ -73,8 +86,8 @@ def source_span(offsets: Sequence[int], start: int, end: int) -> tuple[int, int]
 def name_key(text: str) -> str:
     """Return the normalized key of an entity's name: equal for the usual ways of writing one name.
 
-    Folded, without the long-vowel mark at the end of katakana words of four or more characters
-    (サーバー and サーバ), without spaces next to Japanese and quotes around. Company forms stay, written
+    Folded, katakana in one spelling, without the long-vowel mark at the end of katakana words of four
+    or more characters (サーバー and サーバ), without spaces next to Japanese and quotes around. Company forms stay, written
     out: `company_core` takes them off. Idempotent; "" when nothing is left; never raises.
     """
     key = _name_key(text)
@@ -88,7 +101,7 @@ def name_key(text: str) -> str:
 
 def _name_key(text: str) -> str:
     spaced = _SPACE.sub(" ", fold(text)[0]).strip(_QUOTES)
-    return drop_long_vowels(_SPACE_AT_JAPANESE.sub("", spaced)).strip(_QUOTES)
+    return drop_long_vowels(katakana_form(_SPACE_AT_JAPANESE.sub("", spaced))).strip(_QUOTES)
 
 
 def name_form(folded: str) -> tuple[str, list[int]]:
@@ -96,13 +109,34 @@ def name_form(folded: str) -> tuple[str, list[int]]:
 
     Every name that a text holds is a substring of this form, however the text spaces or lengthens it.
     """
+    folded, places = _in_usual_katakana(folded)
     dropped = {match.start() for match in _SPACE_AT_JAPANESE.finditer(folded)}
     for match in _WORD_OF_KATAKANA.finditer(folded) if "ー" in folded else ():
         dropped.update(range(match.start() + len(_without_long_vowel(match)), match.end()))
     if not dropped:
-        return folded, list(range(len(folded) + 1))
+        return folded, places
     kept = [i for i in range(len(folded)) if i not in dropped]
-    return "".join(folded[i] for i in kept), [*kept, len(folded)]
+    return "".join(folded[i] for i in kept), [*(places[i] for i in kept), places[-1]]
+
+
+def matching_form(folded: str) -> str:
+    """Return the text of `name_form` alone, without where it came from."""
+    return _SPACE_AT_JAPANESE.sub("", drop_long_vowels(katakana_form(folded)))
+
+
+def _in_usual_katakana(folded: str) -> tuple[str, list[int]]:
+    """Spell katakana one way; where each character came from, and the end."""
+    if not KATAKANA_VARIANT.search(folded):
+        return folded, list(range(len(folded) + 1))
+    parts: list[str] = []
+    places: list[int] = []
+    done = 0
+    for match in KATAKANA_VARIANT.finditer(folded):
+        usual = usual_spelling(match.group())
+        parts += [folded[done : match.start()], usual]
+        places += [*range(done, match.start()), *range(match.start(), match.start() + len(usual))]
+        done = match.end()
+    return "".join([*parts, folded[done:]]), [*places, *range(done, len(folded) + 1)]
 
 
 def company_core(key: str) -> str:
@@ -159,16 +193,24 @@ def _fold_case(text: str, offsets: list[int]) -> tuple[str, list[int]]:
 
 
 def _write_out_companies(text: str, offsets: list[int]) -> tuple[str, list[int]]:
-    """(株) and (有) become 株式会社 and 有限会社; the rarer forms only when one glyph (㈳) stood for them."""
+    """(株) becomes 株式会社; forms that may mean something else only when one glyph (㈳) stood for them."""
     parts: list[str] = []
     spread: list[int] = []
     done = 0
     for match in _COMPANY.finditer(text):
         start, end = match.span()
-        if match.group(1) not in "株有" and offsets[start] != offsets[end - 1]:
+        if not _means_a_company(match, text) and offsets[start] != offsets[end - 1]:
             continue
         form = COMPANY_FORMS[match.group(1)]
         parts += [text[done:start], form]
         spread += offsets[done:start] + [offsets[start]] * len(form)
         done = end
     return "".join([*parts, text[done:]]), spread + offsets[done:]
+
+
+def _means_a_company(match: re.Match[str], text: str) -> bool:
+    form, (start, end) = match.group(1), match.span()
+    if form in ALWAYS_WRITTEN_OUT:
+        return True
+    before, after = text[start - 1 : start], text[end : end + 1]
+    return form in WRITTEN_OUT_BEFORE_A_NAME and after.isalpha() and not before.isalpha()

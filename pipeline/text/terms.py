@@ -1,37 +1,29 @@
-"""Index terms: identifiers whole, numbers whole, content words normalized, and character bigrams."""
+"""Index terms: identifiers whole, values in one form, content words normalized, and character bigrams."""
 
 import re
-import threading
-from collections.abc import Iterator
-from functools import lru_cache
-from operator import add
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from operator import add, itemgetter
 
 import msgspec
 
 from pipeline.text.identifiers import Identifier, Identifiers, as_mentions
-from pipeline.text.normalize import drop_long_vowels, fold, name_form, source_span
-from pipeline.text.variants import KANJI_VARIANTS
+from pipeline.text.morphemes import Entry, Morphemes
+from pipeline.text.normalize import fold, matching_form, source_span
+from pipeline.text.units import Units, product_units
+from pipeline.text.values import Value, Values, as_date
 from schemas.document import Analysis
 
-if TYPE_CHECKING:
-    from sudachipy import Dictionary, MorphemeList, Tokenizer
-
-TERMS_VERSION = "1"
+TERMS_VERSION = "2"
 """Part of every analyzer version: raise it when the same text gets other terms."""
 
 SUDACHI_MAX_CHARACTERS = 8_000
 """At most 32,000 bytes, far below Sudachi's 49,149; folded text does not grow any more."""
 
-_KIND = Literal["identifier", "number", "word"]
 _NUMBER = re.compile(r"[0-9]+(?:[.,][0-9]+)*")
 _CUT = re.compile(r"[\s。、!?]")
-_NO_TERM = re.compile(r"[\W_]+")
-_KANJI = str.maketrans(KANJI_VARIANTS)
-_FUNCTION_WORDS = {"助詞", "助動詞", "補助記号", "空白", "接続詞", "連体詞", "代名詞"}
-_FUNCTION_SUBTYPES = {("記号", "一般"), ("名詞", "助動詞語幹"), ("形状詞", "助動詞語幹")}
-_LIGHT_WORDS = {"為る", "居る", "有る", "成る", "言う", "御座る", "御", "事"}
-"""Normalized forms that carry no meaning of their own though their part of speech is content."""
+_RUN = re.compile(r"[^\W_]{2,}")
+_MAY_BE_A_DATE = re.compile(r"[12][0-9]{3}[./-]|[mtshr]\.?[0-9]{1,2}[./-]")
 
 
 class Token(msgspec.Struct, frozen=True, array_like=True):
@@ -40,111 +32,173 @@ class Token(msgspec.Struct, frozen=True, array_like=True):
     start: int
     end: int
     term: str
-    kind: _KIND
+    kind: str
+    """`identifier`, `value`, `number` or `word`."""
+
+
+Placed = tuple[int, int, str, str]
+"""Start, end, term, kind."""
+_START = itemgetter(0)
+
+
+class Marks(msgspec.Struct, frozen=True):
+    """What is taken out of a folded text before its words are looked at; both in reading order."""
+
+    identifiers: list[Identifier]
+    values: list[Value]
 
 
 class TermAnalyzer:
     """Terms of documents and of questions: one function for both. A pure function of text and version.
 
-    May be shared between threads: each gets its own tokenizer. The dictionary is opened at first use
-    (about 50 ms) and is mapped, not read.
+    May be shared between threads.
     """
 
-    def __init__(self, identifiers: Identifiers) -> None:
+    def __init__(
+        self,
+        identifiers: Identifiers,
+        units: Units | None = None,
+        morphemes: Morphemes | None = None,
+        parts: dict[str, tuple[str, ...]] | None = None,
+    ) -> None:
+        """Take patterns, units, morphemes, and the terms inside of words of a user dictionary, by the word's term."""
         self._identifiers = identifiers
-        self._own = threading.local()
-        self._lock = threading.Lock()
-        self._dictionary: Dictionary | None = None
-        self._content: dict[int, bool] = {}
+        self._values = Values(units or product_units())
+        self.morphemes = morphemes or Morphemes()
+        self._parts = parts or {}
 
     def analyze(self, text: str) -> Analysis:
         """Return terms, bigrams and identifiers; `mentions` holds the identifiers. Takes any text."""
         folded, offsets = fold(text)
-        found = self._identifiers.find_folded(folded)
-        placed = [Identifier(*source_span(offsets, i.start, i.end), i.key, i.name, i.type) for i in found]
+        marks = self.marks(folded)
+        placed = [Identifier(*source_span(offsets, i.start, i.end), i.key, i.name, i.type) for i in marks.identifiers]
+        if marks.identifiers or marks.values:
+            terms = [term for _, _, term, _ in self.placed(folded, marks)]
+        else:
+            terms = [term for _, piece in pieces(folded, SUDACHI_MAX_CHARACTERS) for term in self._plain(piece)]
         return Analysis(
-            terms=tuple(t.term for t in self._tokens(folded, found)),
-            bigrams=bigrams(name_form(folded)[0]),
-            identifiers=tuple(i.key for i in found),
+            terms=tuple(terms),
+            bigrams=bigrams(matching_form(folded)),
+            identifiers=tuple(i.key for i in marks.identifiers),
             mentions=as_mentions(placed, text),
         )
 
     def tokens_with_offsets(self, text: str) -> list[Token]:
         """Return the terms of `analyze` in the same order, with their spans in `text`."""
         folded, offsets = fold(text)
-        tokens = self._tokens(folded, self._identifiers.find_folded(folded))
-        return [Token(*source_span(offsets, t.start, t.end), t.term, t.kind) for t in tokens]
+        placed = self.placed(folded, self.marks(folded))
+        return [Token(*source_span(offsets, start, end), term, kind) for start, end, term, kind in placed]
 
-    def _tokens(self, folded: str, found: list[Identifier]) -> list[Token]:
-        """Tokens with offsets in the folded text."""
+    def marks(self, folded: str) -> Marks:
+        """Return identifiers and values of a folded text, none overlapping: the longer one, and else the identifier."""
+        identifiers, values = self._identifiers.find_folded(folded), self._values.find(folded)
+        if not values and not identifiers:
+            return Marks([], [])
+        dates = [v for i in identifiers if (v := _as_date(i))]
+        taken = {d.start for d in dates}
+        codes = [i for i in identifiers if i.start not in taken]
+        things = [v for v in values if v.names_a_thing and not _inside(v, codes)]
+        codes = [i for i in codes if not any(v.start < i.end and i.start < v.end for v in things)]
+        codes += [Identifier(v.start, v.end, v.key, v.kind) for v in things]
+        rest = [v for v in values if not v.names_a_thing and v.start not in taken]
+        rest = [v for v in rest if not any(v.start < i.end and i.start < v.end for i in codes)]
+        return Marks(sorted(codes, key=lambda i: i.start), sorted([*rest, *dates], key=lambda v: v.start))
+
+    def placed(self, folded: str, marks: Marks) -> list[Placed]:
+        """Return all terms with offsets in the folded text, in reading order."""
         rest = folded
-        if found:  # identifiers become blanks of the same length, so that Sudachi's offsets stand
-            rest = blank_out(folded, found)
-        tokens = [Token(i.start, i.end, i.key, "identifier") for i in found]
+        if marks.identifiers:  # identifiers become blanks of the same length, so that Sudachi's offsets stand
+            rest = blank_out(folded, marks.identifiers)
+        found: list[Placed] = [(i.start, i.end, i.key, "identifier") for i in marks.identifiers]
+        edges: dict[int, bool] = {}
         for start, piece in pieces(rest, SUDACHI_MAX_CHARACTERS):
-            tokens += self._words(start, piece)
-        if found:
-            tokens.sort(key=lambda t: t.start)
-        return tokens
+            self._words(start, piece, found, edges if any(v.in_kanji for v in marks.values) else None)
+        numbers = {(start, term) for start, _, term, kind in found if kind == "number"} if marks.values else ()
+        for value in marks.values:
+            # 十分 is a word, 二台 is not: the edges of words tell, and that it begins with a numeral.
+            if not value.in_kanji or (edges.get(value.start) and value.end in edges):
+                forms = (term for term in (value.key, *value.wider) if (value.start, term) not in numbers)
+                found += [(value.start, value.end, term, "value") for term in forms]
+        found.sort(key=_START)
+        return found
 
-    def _words(self, shift: int, piece: str) -> list[Token]:
-        words: list[Token] = []
+    def _plain(self, piece: str) -> Iterator[str]:
+        """Yield the terms of a text without marks: most texts, so the quick way."""
+        known, parts = self.morphemes.entries, self._parts
+        before: Entry | None = None
         number_end = -1
-        known = self._content
-        for morpheme in self._tokenize(piece):
-            pos = morpheme.part_of_speech_id()
-            if not (known[pos] if pos in known else self._is_content(pos)):
+        for morpheme in self.morphemes.tokenize(piece):
+            entry = known.get(morpheme.word_id()) or self.morphemes.entry(morpheme)
+            if not entry.content:
+                before = None
+                continue
+            term = entry.term
+            if entry.numeral:
+                start, end = morpheme.begin(), morpheme.end()
+                if start < number_end:
+                    continue
+                if number := _number(piece, start, end):
+                    number_end, term = number.end(), number.group().replace(",", "")
+            if term:
+                yield term
+                if term in parts:
+                    yield from parts[term]
+            if before is not None and before.joins and entry.joined:
+                yield before.joins + entry.joined
+            before = entry
+
+    def _words(self, shift: int, piece: str, found: list[Placed], edges: dict[int, bool] | None) -> None:
+        """Add the same with their places; note where words begin (True for numerals), where that is asked."""
+        known, parts = self.morphemes.entries, self._parts
+        before: tuple[Entry, int] | None = None
+        number_end = -1
+        for morpheme in self.morphemes.tokenize(piece):
+            entry = known.get(morpheme.word_id()) or self.morphemes.entry(morpheme)
+            if edges is not None:
+                edges[shift + morpheme.begin()] = entry.counts
+                edges.setdefault(shift + morpheme.end(), False)
+            if not entry.content:
+                before = None
                 continue
             start, end = morpheme.begin(), morpheme.end()
-            if start < number_end:
-                continue
-            surface = piece[start:end]
-            number = _NUMBER.match(piece, start) if surface[0] in "0123456789" else None
-            if number and number.end() >= end:  # Sudachi gives digit by digit
-                number_end = number.end()
-                words.append(Token(shift + start, shift + number_end, number.group().replace(",", ""), "number"))
-                continue
-            term = plain_term(surface if surface.isascii() else morpheme.normalized_form())
+            term, kind = entry.term, "word"
+            if entry.numeral:
+                if start < number_end:
+                    continue
+                if number := _number(piece, start, end):
+                    number_end = end = number.end()
+                    term, kind = number.group().replace(",", ""), "number"
             if term:
-                words.append(Token(shift + start, shift + end, term, "word"))
-        return words
-
-    def _tokenize(self, piece: str) -> "MorphemeList":
-        tokenizer: Tokenizer | None = getattr(self._own, "tokenizer", None)
-        if tokenizer is None:
-            tokenizer = self._own.tokenizer = self._open()
-        return tokenizer.tokenize(piece)
-
-    def _open(self) -> "Tokenizer":
-        from sudachipy import Dictionary
-
-        with self._lock:
-            if self._dictionary is None:
-                self._dictionary = Dictionary(dict="core")
-            return self._dictionary.create("A", fields={"surface", "pos", "normalized_form"})
-
-    def _is_content(self, pos: int) -> bool:
-        assert self._dictionary is not None
-        levels = self._dictionary.pos_of(pos) or ("",) * 6
-        content = levels[0] not in _FUNCTION_WORDS and levels[:2] not in _FUNCTION_SUBTYPES
-        self._content[pos] = content
-        return content
+                found.append((shift + start, shift + end, term, kind))
+                if term in parts:
+                    found += [(shift + start, shift + end, part, "word") for part in parts[term]]
+            if before is not None and before[0].joins and entry.joined:
+                found.append((shift + before[1], shift + end, before[0].joins + entry.joined, "word"))
+            before = entry, start
 
 
-@lru_cache(maxsize=65_536)
-def plain_term(form: str) -> str:
-    """Return a normalized form as an index term: no symbols or spaces, one shape; "" for light words."""
-    if form in _LIGHT_WORDS:
-        return ""
-    return drop_long_vowels(_NO_TERM.sub("", form.casefold().translate(_KANJI)))
+def _number(piece: str, start: int, end: int) -> re.Match[str] | None:
+    """Return a whole number: Sudachi gives digit by digit."""
+    number = _NUMBER.match(piece, start)
+    return number if number and number.end() >= end else None
+
+
+def _as_date(identifier: Identifier) -> Value | None:
+    """Return the date that an identifier is: 2025-07-08 has the shape of a document number."""
+    value = as_date(identifier.key) if _MAY_BE_A_DATE.match(identifier.key) else None
+    return value and Value(identifier.start, identifier.end, value.key, value.kind, value.wider)
+
+
+def _inside(value: Value, identifiers: Sequence[Identifier]) -> bool:
+    return any(i.start <= value.start and value.end < i.end or i.start < value.start < i.end for i in identifiers)
 
 
 def bigrams(folded: str) -> tuple[str, ...]:
     """Return the character bigrams inside runs of letters and digits, in reading order, with repeats."""
-    return tuple(filter(str.isalnum, map(add, folded, folded[1:])))
+    return tuple(chain.from_iterable(map(add, run, run[1:]) for run in _RUN.findall(folded)))
 
 
-def blank_out(folded: str, found: list[Identifier]) -> str:
+def blank_out(folded: str, found: Sequence[Identifier]) -> str:
     """Put spaces in place of the identifiers; the length stays."""
     parts: list[str] = []
     done = 0

@@ -1,23 +1,48 @@
-"""Tables of written variants: kanji that are one character in two shapes, and company forms."""
+"""Written variants: kanji in two shapes, company forms, katakana and words in two spellings; tables in schemas/patterns."""
 
-_PAIRS = """
-髙高 﨑崎 嵜崎 齋斎 齎斎 齊斉 邊辺 邉辺 濱浜 濵浜 澤沢 廣広 國国 嶋島 嶌島 𣘺橋 槗橋 櫻桜 眞真 實実 德徳 惠恵
-榮栄 龍竜 瀧滝 澁渋 壽寿 淺浅 萬万 與与 譽誉 圓円 應応 假仮 會会 學学 樂楽 氣気 峯峰 曾曽 冨富 讓譲 顯顕 藏蔵
-黑黒 黃黄 靜静 增増 槇槙 𠮷吉 𠮟叱 髮髪 桺柳 凜凛 亙亘 彌弥 禰祢 邨村 舘館 渕淵 渊淵 舩船 劍剣 劔剣 條条 驛駅
-鐵鉄 檢検 權権 關関 號号 區区 醫医 體体 臺台 賣売 讀読 變変 發発 圖図 數数 總総 經経 藝芸 處処 當当 點点 轉転
-辭辞 戶戸 內内 吳呉 步歩 每毎 縣県 證証 豫予 續続 繪絵 絕絶 將将 從従 壓圧 圍囲 驗験 險険 檜桧 濟済 劑剤 狹狭
-敎教 鷄鶏 莖茎 徑径 輕軽 惡悪 榎榎 穗穂 稻稲 龜亀 燒焼 爐炉 畫画 晝昼 晉晋 卷巻 勳勲 薰薫 鹽塩 塲場 畧略 裏裏
-"""
+import hashlib
+import re
+from functools import lru_cache
+from importlib.resources import files
 
-KANJI_VARIANTS = {pair[0]: pair[1] for pair in _PAIRS.split()}
+import yaml
+
+_TEXT = files("schemas").joinpath("patterns/variants.yaml").read_text("utf-8")
+_TABLES = yaml.load(_TEXT, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+
+VARIANTS_VERSION = hashlib.sha256(_TEXT.encode()).hexdigest()[:6]
+"""Changes with the tables: part of every analyzer version."""
+
+KANJI_VARIANTS: dict[str, str] = {pair[0]: pair[1] for pair in _TABLES["kanji"].split()}
 """Variant to usual form, one character each. 斉 and 斎 stay two: 斉藤 and 斎藤 are two names."""
 
-COMPANY_FORMS = {
-    "株": "株式会社",
-    "有": "有限会社",
-    "社": "社団法人",
-    "財": "財団法人",
-    "名": "合名会社",
-    "資": "合資会社",
-}
-"""The character in brackets (㈱ is (株) after NFKC) and the form written out."""
+COMPANY_FORMS: dict[str, str] = _TABLES["company_forms"]
+"""What stands in brackets (㈱ is (株) after NFKC) and the form written out."""
+
+ALWAYS_WRITTEN_OUT = frozenset(_TABLES["company_forms_always"])
+WRITTEN_OUT_BEFORE_A_NAME = frozenset(_TABLES["company_forms_before_a_name"])
+
+_KATAKANA: dict[str, str] = _TABLES["katakana"]
+_FIRST = "".join(sorted({variant[0] for variant in _KATAKANA}))
+KATAKANA_VARIANT = re.compile(f"[{_FIRST}][ァィゥェォャュョ]?")
+"""What `usual_spelling` may have another spelling for. Begins with a set of characters: so it is quick to look for."""
+
+
+def katakana_form(text: str) -> str:
+    """Return the text with one spelling of each sound: ヴァイオリン as バイオリン."""
+    return KATAKANA_VARIANT.sub(_usual, text)
+
+
+def usual_spelling(written: str) -> str:
+    """Return the usual spelling of what KATAKANA_VARIANT matched, never a longer one; mostly the same."""
+    return _KATAKANA.get(written) or _KATAKANA.get(written[0], written[0]) + written[1:]
+
+
+def _usual(match: re.Match[str]) -> str:
+    return usual_spelling(match.group())
+
+
+@lru_cache(maxsize=1)
+def usual_words() -> dict[str, str]:
+    """Return terms that have another usual form, as the file has them."""
+    return dict(_TABLES["words"])

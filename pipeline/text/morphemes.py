@@ -1,0 +1,123 @@
+"""Morphemes of Sudachi, and what each gives to an index: looked up once per word of the dictionary."""
+
+import re
+import threading
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from pipeline.text.normalize import drop_long_vowels
+from pipeline.text.variants import KANJI_VARIANTS, katakana_form, usual_words
+
+if TYPE_CHECKING:
+    from sudachipy import Dictionary, Morpheme, MorphemeList, Tokenizer
+
+_NO_TERM = re.compile(r"[\W_]+")
+_KANJI = str.maketrans(KANJI_VARIANTS)
+_IS_KANJI = re.compile("[一-鿿々]")
+_FUNCTION_WORDS = {"助詞", "助動詞", "補助記号", "空白", "接続詞", "連体詞", "代名詞"}
+_FUNCTION_SUBTYPES = {("記号", "一般"), ("名詞", "助動詞語幹"), ("形状詞", "助動詞語幹")}
+_LIGHT_WORDS = {"為る", "居る", "有る", "成る", "言う", "御座る", "御", "事"}
+"""Normalized forms that carry no meaning of their own though their part of speech is content."""
+_STEMS = dict(zip("うくぐすつぬぶむる", "いきぎしちにびみり", strict=True))
+
+
+class Entry(NamedTuple):
+    """What a morpheme gives."""
+
+    content: bool
+    """False for particles and the like."""
+    term: str
+    """Its index term; empty for light words and symbols."""
+    numeral: bool
+    """True when it is of digits: then others may go on behind it."""
+    joins: str
+    """The stem of a verb that another verb may follow: 立ち of 立ち入る; else empty."""
+    joined: str
+    """The stem of a verb as the second half: 入り."""
+    counts: bool = False
+    """True for numerals, in kanji too."""
+
+
+class Morphemes:
+    """Sudachi's tokenizer in mode A. May be shared between threads: each gets its own tokenizer.
+
+    The dictionary is opened at first use (about 50 ms) and is mapped, not read.
+    """
+
+    def __init__(self, user_dictionary: str = "") -> None:
+        """Take the path of a compiled user dictionary, if there is one."""
+        self._user_dictionary = user_dictionary
+        self._own = threading.local()
+        self._lock = threading.Lock()
+        self._dictionary: Dictionary | None = None
+        self.entries: dict[int, Entry] = {}
+        """Known words by their number."""
+
+    def tokenize(self, piece: str) -> "MorphemeList":
+        """Return the morphemes of a folded text of at most SUDACHI_MAX_CHARACTERS."""
+        tokenizer: Tokenizer | None = getattr(self._own, "tokenizer", None)
+        if tokenizer is None:
+            tokenizer = self._own.tokenizer = self._open()
+        return tokenizer.tokenize(piece)
+
+    def entry(self, morpheme: "Morpheme") -> Entry:
+        """Return what a morpheme gives, and remember it unless it is no word of the dictionary."""
+        levels = morpheme.part_of_speech()
+        entry = _entry(morpheme.surface(), morpheme.normalized_form(), tuple(levels))
+        if not morpheme.is_oov():
+            self.entries[morpheme.word_id()] = entry
+        return entry
+
+    def _open(self) -> "Tokenizer":
+        with self._lock:
+            if self._dictionary is None:
+                self._dictionary = open_dictionary(self._user_dictionary)
+            return self._dictionary.create("A", fields={"surface", "pos", "normalized_form"})
+
+
+def open_dictionary(user_dictionary: str = "") -> "Dictionary":
+    """Open Sudachi's core dictionary, with a compiled user dictionary where one is given."""
+    from sudachipy import Config, Dictionary
+
+    if not user_dictionary:
+        return Dictionary(dict="core")
+    return Dictionary(config=Config(system="core", user=[user_dictionary]))
+
+
+def _entry(surface: str, normalized: str, levels: tuple[str, ...]) -> Entry:
+    content = levels[0] not in _FUNCTION_WORDS and levels[:2] not in _FUNCTION_SUBTYPES
+    if not content:
+        return Entry(False, "", False, "", "")
+    counts = levels[1] == "数詞"
+    if surface[:1].isascii():
+        numeral = surface[:1] in "0123456789"
+        return Entry(True, plain_term(surface if surface.isascii() else normalized), numeral, "", "", counts)
+    stem = _stem(normalized) if levels[0] == "動詞" and _IS_KANJI.match(normalized) else ""
+    if stem and len(_IS_KANJI.findall(normalized)) > 1:  # 申し込む and 申し込み are one
+        return Entry(True, plain_term(stem), False, "", "")
+    joins = stem if levels[5].startswith("連用形") and surface[-1:] == stem[-1:] else ""
+    return Entry(True, plain_term(normalized), False, joins, stem, counts)
+
+
+def _stem(verb: str) -> str:
+    """Return the form of a verb that is a noun, too: 申し込み of 申し込む, 受け of 受ける."""
+    if len(verb) > 2 and verb.endswith("る") and verb[-2] in "いきぎしちにびみりえけげせてねべめれじぜでひへ":
+        return verb[:-1]
+    return verb[:-1] + _STEMS[verb[-1]] if verb[-1:] in _STEMS and len(verb) > 1 else ""
+
+
+@lru_cache(maxsize=65_536)
+def plain_term(form: str) -> str:
+    """Return a normalized form as an index term: no symbols or spaces, one spelling; "" for light words."""
+    if form in _LIGHT_WORDS:
+        return ""
+    term = drop_long_vowels(katakana_form(_NO_TERM.sub("", form.casefold().translate(_KANJI))))
+    return _usual_terms().get(term, term)
+
+
+@lru_cache(maxsize=1)
+def _usual_terms() -> dict[str, str]:
+    def plain(word: str) -> str:
+        return drop_long_vowels(katakana_form(word))
+
+    return {plain(word): plain(usual) for word, usual in usual_words().items()}
