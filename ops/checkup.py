@@ -115,7 +115,7 @@ async def loading(settings: Settings) -> Finding:
 
     try:
         configuration = Configuration(settings)
-        async with open_models(settings, configuration.identifiers) as (analyzer, embedder):
+        async with open_models(settings, configuration.lexicon) as (analyzer, embedder):
             terms = (await analyzer.tokens([SAMPLE]))[0].terms
             mentions = (await analyzer.mentions([SAMPLE]))[0]
             vector = (await embedder.passages([SAMPLE]))[0] if embedder.model else b""

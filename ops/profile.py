@@ -10,7 +10,7 @@ from pipeline.errors import InvalidConfiguration
 from pipeline.settings import Settings
 
 FILE = "profile.json"
-REMEMBERED = ("mappings", "ontology", "patterns", "identifiers")
+REMEMBERED = ("mappings", "ontology", "patterns", "identifiers", "dictionary")
 
 
 def read_settings(**given: Any) -> Settings:

@@ -12,6 +12,7 @@ from pipeline.change_times import seconds_between
 from pipeline.clock import Clock
 from pipeline.data_folder import DataFolder
 from pipeline.dead_letters import LETTER_HEADER, RETRY_HEADER
+from pipeline.dictionary_change import DictionaryChange, outdated_parts
 from pipeline.digest import digest
 from pipeline.embedded_generations import EmbeddedGenerations
 from pipeline.embedded_signals import EmbeddedSignals
@@ -51,6 +52,7 @@ class EmbeddedRuntime:
         embedder: Embedder,
         opener: Opener,
         versions: dict[str, str],
+        dictionary: DictionaryChange,
         max_event: int,
         max_backlog: int,
         clock: Clock,
@@ -59,7 +61,7 @@ class EmbeddedRuntime:
         self.folder = folder
         """Locked by this process; tells others where it can be reached."""
         self.state, self.mappings, self.analyzer, self.embedder = state, mappings, analyzer, embedder
-        self._clock, self._versions = clock, versions
+        self._clock, self._versions, self._dictionary = clock, versions, dictionary
         self._generations = EmbeddedGenerations(state, opener, change_log, mappings, versions, max_event, clock)
         self.replays = StateReplays(state, self._generations, lambda: versions, clock)
         self._settling = Settling(state, self._live_name)
@@ -94,6 +96,7 @@ class EmbeddedRuntime:
     async def open(self) -> None:
         """Open the generations, take up what the last run left, start the loops."""
         self.recovered = await self._generations.open()
+        await self._hear_dictionary()
         await self._look_outdated()
         if self.outdated:
             log.warning("indexes_outdated", changed=self.outdated, advice="run `shinsen replay` to rebuild them")
@@ -101,10 +104,17 @@ class EmbeddedRuntime:
         self._reader = asyncio.create_task(self.intake.run())
         await self.replays.go_on()
 
+    async def _hear_dictionary(self) -> None:
+        """Do documents again that hold a word by which the user's dictionary has changed."""
+        row = next(g for g in await self.state.generations() if g.state == "live")
+        chunks = self._generation.chunks
+        marked = await self._dictionary.catch_up(self.state, row, chunks, self._versions)
+        await self._generations.again(row.name, marked)
+
     async def _look_outdated(self) -> None:
         """Notice that the indexes were built with other mappings, dictionaries or models than run now."""
         built = next(g.versions for g in await self.state.generations() if g.state == "live")
-        self.outdated = sorted(name for name, version in self._versions.items() if built.get(name) != version)
+        self.outdated = outdated_parts(built, self._versions)
 
     async def close(self) -> None:
         """Stop taking events, stop the loops, close the indexes. What was accepted is in the log."""

@@ -145,7 +145,7 @@ class Preparer:
     async def _tokenize(self, batch: Sequence[Prepared], lane: Lane) -> None:
         titles = {p.record.document: _titles(p) for p in batch}
         texts = [c.text for p in batch for c in p.chunks] + [t for ts in titles.values() for t in ts]
-        kind = f"tokens:{self._analyzer.version}"
+        kind = f"tokens:{_version(self._analyzer)}"
         found = await self._cached(kind, texts, lambda missing: self._analyzer.tokens(missing, lane=lane), Analysis)
         for p in batch:
             p.analyses = [found[c.text] for c in p.chunks]
@@ -168,7 +168,7 @@ class Preparer:
 
     @property
     def _mentions_kind(self) -> str:
-        return f"mentions:{self._analyzer.version}"
+        return f"mentions:{_version(self._analyzer)}"
 
     @property
     def _vectors_kind(self) -> str:
@@ -226,6 +226,10 @@ async def _asked(answer: Awaitable[T]) -> T:
 def _passages(prepared: Prepared) -> list[str]:
     document = prepared.document
     return [passage(document, piece) for piece in prepared.chunks] if document is not None else []
+
+
+def _version(analyzer: Analyzer) -> str:
+    return f"{analyzer.version}+d{analyzer.dictionary}" if analyzer.dictionary else analyzer.version
 
 
 def _titles(prepared: Prepared) -> list[str]:

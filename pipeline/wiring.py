@@ -21,6 +21,7 @@ from pipeline.backends.state_sqlite import open_state_database, sqlite_state
 from pipeline.backends.stub_faults import StubFaults
 from pipeline.clock import system_clock
 from pipeline.data_folder import DataFolder
+from pipeline.dictionary_change import DictionaryChange
 from pipeline.embedded import EmbeddedRuntime
 from pipeline.errors import InvalidConfiguration
 from pipeline.generations import Opener, OpenGeneration
@@ -33,8 +34,11 @@ from pipeline.settings import Settings
 from pipeline.steps.chunk import CHUNKER_VERSION, ChunkLimits
 from pipeline.steps.facts import TextFacts, load_relations
 from pipeline.steps.vocabulary import Vocabulary, class_families
+from pipeline.text.dictionary import UserDictionary, read_dictionary
 from pipeline.text.identifiers import Identifiers
+from pipeline.text.lexicon import Lexicon
 from pipeline.text.patterns import load_identifiers
+from pipeline.text.units import load_units
 from pipeline.workers import WorkerPool
 
 log = structlog.get_logger(__name__)
@@ -46,7 +50,14 @@ class Configuration:
     def __init__(self, settings: Settings) -> None:
         given = [settings.patterns] if settings.patterns else []
         self.mappings: Mappings = load_mappings([settings.mappings] if settings.mappings else [])
-        self.identifiers: Identifiers = load_identifiers(given)
+        files = [path for path in (settings.identifiers, settings.patterns) if path]
+        patterns = load_identifiers(files)
+        self.lexicon = Lexicon(
+            patterns.patterns,
+            load_units(files).units,
+            read_dictionary(settings.dictionary, patterns) if settings.dictionary else UserDictionary(),
+        )
+        self.identifiers: Identifiers = self.lexicon.identifiers
         families = class_families([settings.ontology] if settings.ontology else [])
         self.vocabulary = Vocabulary(families, self.identifiers)
         self.text_facts = TextFacts(load_relations(given), self.vocabulary)
@@ -62,7 +73,7 @@ async def open_embedded(settings: Settings) -> AsyncIterator[EmbeddedRuntime]:
     configuration = Configuration(settings)
     async with AsyncExitStack() as stack:
         folder = stack.enter_context(DataFolder(settings.data))
-        analyzer, embedder = await stack.enter_async_context(open_models(settings, configuration.identifiers))
+        analyzer, embedder = await stack.enter_async_context(open_models(settings, configuration.lexicon))
         database = open_state_database(settings.data)
         stack.push_async_callback(database.close)
         cache = SqliteCache(settings.data / "cache.db")
@@ -78,6 +89,7 @@ async def open_embedded(settings: Settings) -> AsyncIterator[EmbeddedRuntime]:
             embedder=embedder,
             opener=_opener(settings, state, preparer, configuration.text_facts, embedder.model),
             versions=versions(configuration, analyzer, embedder),
+            dictionary=DictionaryChange(cache, configuration.lexicon.dictionary),
             max_event=settings.max_event,
             max_backlog=settings.max_backlog,
             clock=system_clock,
@@ -119,12 +131,12 @@ def worker_count(settings: Settings) -> int:
 
 
 @asynccontextmanager
-async def open_models(settings: Settings, identifiers: Identifiers) -> AsyncIterator[tuple[Analyzer, Embedder]]:
+async def open_models(settings: Settings, lexicon: Lexicon) -> AsyncIterator[tuple[Analyzer, Embedder]]:
     """Open the analyzer and the embedder that the settings ask for; their workers start at first use."""
     pool = WorkerPool(worker_count(settings))
     faults = StubFaults(delay_s=settings.stub_delay)
     analyzer: Analyzer = (
-        StubAnalyzer(identifiers, faults) if settings.analyzer == "stub" else GinzaAnalyzer(pool, identifiers)
+        StubAnalyzer(lexicon.identifiers, faults) if settings.analyzer == "stub" else GinzaAnalyzer(pool, lexicon)
     )
     embedder = _embedder(settings, pool, faults)
     try:
@@ -157,6 +169,7 @@ def versions(configuration: Configuration, analyzer: Analyzer, embedder: Embedde
         "mappings": configuration.mappings.fingerprint,
         "chunker": CHUNKER_VERSION,
         "analyzer": analyzer.version,
+        "dictionary": analyzer.dictionary,
         "embedder": embedder.model,
         "patterns": configuration.text_facts.version,
     }

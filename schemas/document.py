@@ -57,6 +57,17 @@ class Analysis(msgspec.Struct, frozen=True, kw_only=True):
     """Candidate mentions with spans in the text; empty at the `text` stage except identifiers."""
 
 
+class QueryForm(msgspec.Struct, frozen=True, kw_only=True):
+    """What a lexical index is asked for a question; a pure function of (text, analyzer version)."""
+
+    terms: tuple[str, ...]
+    """Terms that count in full, each once, in reading order."""
+    synonyms: tuple[tuple[str, float], ...] = ()
+    """Terms that count with a weight below 1."""
+    runs: tuple[tuple[str, ...], ...] = ()
+    """Bigrams of each word that no dictionary knows: a text that holds all of one's may hold it."""
+
+
 class IndexedChunk(msgspec.Struct, frozen=True, kw_only=True):
     """A chunk as a chunk index keeps it."""
 

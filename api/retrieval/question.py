@@ -2,13 +2,14 @@
 
 import asyncio
 import re
+from itertools import chain
 
 import msgspec
 
 from pipeline.errors import BackendUnavailable
 from pipeline.ports.chunk_index import LexicalQuery
 from pipeline.ports.runtime import Runtime
-from schemas.document import Analysis
+from schemas.document import Analysis, QueryForm
 
 ALPHAS = {"identifier": 0.1, "short_keyword": 0.2, "long_compound": 0.3, "keywords": 0.3, "natural_sentence": 0.3}
 """Weight of the dense list by type of query."""
@@ -30,6 +31,7 @@ class AnalyzedQuestion(msgspec.Struct, frozen=True, kw_only=True):
 
     text: str
     analysis: Analysis
+    form: QueryForm
     query_type: str
     vector: bytes | None
     notes: tuple[str, ...] = ()
@@ -38,12 +40,12 @@ class AnalyzedQuestion(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def lexical(self) -> LexicalQuery:
         """What the lexical index is asked: words. Bigrams beside them cost nDCG and time (ops/bench/RESULTS.md)."""
-        return LexicalQuery(terms=_distinct(self.analysis.terms, MAX_TERMS), identifiers=self.identifiers)
+        return LexicalQuery(terms=_distinct(self.form.terms, MAX_TERMS), identifiers=self.identifiers)
 
     @property
     def pieces(self) -> LexicalQuery:
-        """What it is asked when the words find little: parts of words, words the dictionary does not know."""
-        return LexicalQuery(terms=(), bigrams=_distinct(self.analysis.bigrams, MAX_BIGRAMS))
+        """What it is asked when the words find little: parts of words that the dictionary does not know."""
+        return LexicalQuery(terms=(), bigrams=_distinct(tuple(chain(*self.form.runs)), MAX_BIGRAMS))
 
     @property
     def identifiers(self) -> tuple[str, ...]:
@@ -53,9 +55,12 @@ class AnalyzedQuestion(msgspec.Struct, frozen=True, kw_only=True):
 
 async def analyze_question(runtime: Runtime, text: str) -> AnalyzedQuestion:
     """Analyze and embed at the same time. Without a vector the words can still find, and a note says so."""
-    analyses, (vector, notes) = await asyncio.gather(runtime.analyzer.tokens([text]), _embed(runtime, text))
+    analyzer = runtime.analyzer
+    analyses, forms, (vector, notes) = await asyncio.gather(
+        analyzer.tokens([text]), analyzer.questions([text]), _embed(runtime, text)
+    )
     kind = query_type(text, analyses[0])
-    return AnalyzedQuestion(text=text, analysis=analyses[0], query_type=kind, vector=vector, notes=notes)
+    return AnalyzedQuestion(text=text, analysis=analyses[0], form=forms[0], query_type=kind, vector=vector, notes=notes)
 
 
 def by_words(question: AnalyzedQuestion, because: str) -> AnalyzedQuestion:

@@ -9,6 +9,7 @@ import msgspec
 from api.retrieval.access import Asker
 from api.retrieval.filters import Where
 from api.retrieval.fusion import Fused, fuse
+from api.retrieval.lexical import find_words
 from api.retrieval.question import ALPHAS, AnalyzedQuestion
 from api.retrieval.reader import Reader
 from pipeline.ports.chunk_index import ChunkFilter, IndexHit, LexicalQuery
@@ -22,8 +23,6 @@ _MOST = 600
 _REFETCH = 4
 _TRIES = 3
 """Fetches while documents change under the search."""
-_FEW = 5
-"""Fewer hits than this are helped out by bigrams."""
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,27 +90,13 @@ async def _fetch(reader: Reader, question: AnalyzedQuestion, where: ChunkFilter,
     """Ask the index for both lists, and for the chunks that hold each identifier, at once."""
     chunks, asked = reader.indexes.chunks, question.identifiers
     lexical, dense, *exact = await asyncio.gather(
-        _lexical(reader, question, where, limit),
+        find_words(reader.indexes.chunks, question, where, limit),
         chunks.dense(question.vector, where, limit) if question.vector else _nothing(),
         *(chunks.lexical(LexicalQuery(terms=(), identifiers=(name,)), where, limit) for name in asked),
     )
     counts = Counter(hit.id for found in exact for hit in found)
     full = any(len(found) >= limit for found in (lexical, dense, *exact))
     return _Lists(lexical, dense, counts, [hit for found in exact for hit in found], full)
-
-
-async def _lexical(reader: Reader, question: AnalyzedQuestion, where: ChunkFilter, limit: int) -> list[IndexHit]:
-    """Ask for the words; behind what they find, when that is little, what holds their pieces."""
-    chunks, query = reader.indexes.chunks, question.lexical
-    words = await chunks.lexical(query, where, limit) if query.terms or query.identifiers else []
-    if len(words) >= _FEW or not question.pieces.bigrams:
-        return words
-    known = {hit.id for hit in words}
-    pieces = [hit for hit in await chunks.lexical(question.pieces, where, limit) if hit.id not in known]
-    if not pieces:
-        return words
-    scale = (words[-1].score if words else 1.0) / (2 * pieces[0].score or 1.0)
-    return [*words, *(IndexHit(hit.id, hit.document, hit.score * scale) for hit in pieces)][:limit]
 
 
 async def _nothing() -> list[IndexHit]:

@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from importlib.metadata import version
 from importlib.resources import files
 from typing import Any
@@ -10,14 +11,16 @@ from typing import Any
 import msgspec
 import yaml
 
-from pipeline.text.identifiers import IdentifierPattern, Identifiers
+from pipeline.text.identifiers import Identifiers
+from pipeline.text.lexicon import LexicalAnalysis, Lexicon, compiled
+from pipeline.text.morphemes import open_dictionary
 from pipeline.text.normalize import NORMALIZER_VERSION, name_key, without_surrogates
-from pipeline.text.terms import TERMS_VERSION, TermAnalyzer, pieces
+from pipeline.text.terms import TERMS_VERSION, pieces
 from pipeline.worker_process import Definition
 from pipeline.worker_queue import JobKind
 from pipeline.workers import WorkerPool
 from schemas.change_event import Lane
-from schemas.document import Analysis
+from schemas.document import Analysis, QueryForm
 from schemas.knowledge import Mention
 
 ANALYZER_VERSION = "1"
@@ -36,25 +39,32 @@ _EDGES = " \t\r\n\u3000、。,.・:;「」『』()\uff08\uff09[]【】<>\"'#*-"
 class GinzaAnalyzer:
     """Implements `pipeline.ports.models.Analyzer`."""
 
-    def __init__(self, pool: WorkerPool, identifiers: Identifiers) -> None:
+    def __init__(self, pool: WorkerPool, lexicon: Lexicon) -> None:
         """Register with the pool; loads nothing here."""
-        patterns = msgspec.msgpack.encode(identifiers.patterns)
+        settings = msgspec.msgpack.encode(lexicon)
         here = __name__
         self._tokens = JobKind(
-            Definition("tokens", f"{here}:load_tokens", patterns),
+            Definition("tokens", f"{here}:load_tokens", settings),
             msgspec.msgpack.Decoder(Analysis).decode,
             batch_characters=4_000,
             quick=True,
         )
         self._mentions = JobKind(
-            Definition("mentions", f"{here}:load_mentions", patterns),
+            Definition("mentions", f"{here}:load_mentions", settings),
             msgspec.msgpack.Decoder(tuple[Mention, ...]).decode,
             batch_characters=600,
         )
+        self._questions = JobKind(
+            Definition("questions", f"{here}:load_questions", settings),
+            msgspec.msgpack.Decoder(QueryForm).decode,
+            batch_characters=4_000,
+            quick=True,
+        )
         self._pool = pool
         self._open = True
-        pool.register(self._tokens, self._mentions)
-        self.version = _version(identifiers)
+        pool.register(self._tokens, self._mentions, self._questions)
+        self.version = _version(lexicon)
+        self.dictionary = lexicon.dictionary.version
 
     async def tokens(self, texts: Sequence[str], *, lane: Lane = "live") -> list[Analysis]:
         """Return terms, bigrams and identifiers of each text."""
@@ -63,6 +73,10 @@ class GinzaAnalyzer:
     async def mentions(self, texts: Sequence[str], *, lane: Lane = "live") -> list[tuple[Mention, ...]]:
         """Return the candidate mentions of each text besides its identifiers."""
         return await self._pool.run(self._mentions, texts, lane)
+
+    async def questions(self, texts: Sequence[str]) -> list[QueryForm]:
+        """Return what to ask a lexical index for each text."""
+        return await self._pool.run(self._questions, texts)
 
     async def close(self) -> None:
         """Leave the pool; the last user stops it."""
@@ -73,17 +87,33 @@ class GinzaAnalyzer:
 
 def load_tokens(settings: bytes) -> Callable[[Sequence[str]], list[bytes]]:
     """Return the function of kind `tokens`. Runs in a worker."""
-    analyzer = TermAnalyzer(Identifiers(msgspec.msgpack.decode(settings, type=list[IdentifierPattern])))
+    analyze = _lexical(settings).terms.analyze
     encode = msgspec.msgpack.Encoder().encode
-    return lambda texts: [encode(analyzer.analyze(text)) for text in texts]
+    return lambda texts: [encode(analyze(text)) for text in texts]
+
+
+def load_questions(settings: bytes) -> Callable[[Sequence[str]], list[bytes]]:
+    """Return the function of kind `questions`. Runs in a worker."""
+    form = _lexical(settings).questions.form
+    encode = msgspec.msgpack.Encoder().encode
+    return lambda texts: [encode(form(text)) for text in texts]
+
+
+@lru_cache(maxsize=1)
+def _lexical(settings: bytes) -> LexicalAnalysis:
+    """Compile a lexicon once for documents and questions of a worker."""
+    return msgspec.msgpack.decode(settings, type=Lexicon).analyzer()
 
 
 def load_mentions(settings: bytes) -> Callable[[Sequence[str]], list[bytes]]:
     """Return the function of kind `mentions`. Runs in a worker; takes about two seconds and 370 MB."""
     import spacy
 
-    nlp = spacy.load(_MODEL, exclude=_UNUSED)
-    identifiers = Identifiers(msgspec.msgpack.decode(settings, type=list[IdentifierPattern]))
+    nlp: Any = spacy.load(_MODEL, exclude=_UNUSED)
+    lexicon = msgspec.msgpack.decode(settings, type=Lexicon)
+    if lexicon.dictionary.words:
+        nlp.tokenizer.tokenizer = open_dictionary(compiled(lexicon.dictionary)).create(nlp.tokenizer.split_mode or "A")
+    identifiers = lexicon.identifiers
     families = read_families()
     encode = msgspec.msgpack.Encoder().encode
 
@@ -136,6 +166,6 @@ def _pieces(text: str) -> Iterator[tuple[int, str]]:
             yield from ((start + inner, small) for inner, small in pieces(piece, _SMALL_PIECE))
 
 
-def _version(identifiers: Identifiers) -> str:
+def _version(lexicon: Lexicon) -> str:
     parts = [f"{name}-{version(name)}" for name in ("ginza", "ja_ginza", "sudachipy", "sudachidict-core")]
-    return "+".join([*parts, f"a{ANALYZER_VERSION}t{TERMS_VERSION}n{NORMALIZER_VERSION}", f"i{identifiers.version}"])
+    return "+".join([*parts, f"a{ANALYZER_VERSION}t{TERMS_VERSION}n{NORMALIZER_VERSION}", f"i{lexicon.version}"])

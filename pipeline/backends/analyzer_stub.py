@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 from pipeline.backends.stub_faults import StubFaults
 from pipeline.text.identifiers import Identifiers, as_mentions
-from pipeline.text.normalize import NORMALIZER_VERSION, fold, name_form, name_key
+from pipeline.text.normalize import NORMALIZER_VERSION, fold, matching_form, name_key
 from pipeline.text.terms import bigrams, blank_out
 from schemas.change_event import Lane
-from schemas.document import Analysis
+from schemas.document import Analysis, QueryForm
 from schemas.knowledge import Mention
 
 _TERM = re.compile(r"[0-9a-z]+|[^\W_0-9a-z]+")
@@ -25,6 +25,7 @@ class StubAnalyzer:
     def __init__(self, identifiers: Identifiers, faults: StubFaults | None = None) -> None:
         self._identifiers = identifiers
         self.faults = faults if faults is not None else StubFaults()
+        self.dictionary = ""
         self.version = f"stub-analyzer-1+n{NORMALIZER_VERSION}+{identifiers.version}"
 
     async def tokens(self, texts: Sequence[str], *, lane: Lane = "live") -> list[Analysis]:
@@ -43,6 +44,15 @@ class StubAnalyzer:
             for text in texts
         ]
 
+    async def questions(self, texts: Sequence[str]) -> list[QueryForm]:
+        """Return the terms, and each run of Japanese as a word that no dictionary knows."""
+        forms = []
+        for text, analysis in zip(texts, await self.tokens(texts), strict=True):
+            rest = blank_out(fold(text)[0], self._identifiers.find_folded(fold(text)[0]))
+            runs = [pairs for run in _TERM.findall(rest) if not run.isascii() and (pairs := bigrams(run))]
+            forms.append(QueryForm(terms=tuple(dict.fromkeys(analysis.terms)), runs=tuple(runs)))
+        return forms
+
     async def close(self) -> None:
         """Do nothing."""
 
@@ -56,7 +66,7 @@ class StubAnalyzer:
             terms += [(run.start(), term) for term in ([word] if whole else bigrams(word))]
         return Analysis(
             terms=tuple(term for _, term in sorted(terms, key=lambda t: t[0])),
-            bigrams=bigrams(name_form(folded)[0]),
+            bigrams=bigrams(matching_form(folded)),
             identifiers=tuple(i.key for i in found),
             mentions=as_mentions(self._identifiers.find(text), text),
         )

@@ -4,23 +4,29 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from schemas.change_event import Lane
-from schemas.document import Analysis
+from schemas.document import Analysis, QueryForm
 from schemas.knowledge import Mention
 
 
 class Analyzer(Protocol):
-    """Japanese analysis off the event loop. A pure function of (text, version), for any text.
+    """Japanese analysis off the event loop. A pure function of (text, version, dictionary), for any text.
 
     `lane`: live work goes before bulk work that waits.
     """
 
     version: str
+    """Of models, code and patterns."""
+    dictionary: str
+    """Version of the user's dictionary; empty without one."""
 
     async def tokens(self, texts: Sequence[str], *, lane: Lane = "live") -> list[Analysis]:
         """Sudachi level: terms, bigrams, identifiers; `mentions` holds identifiers only. Fast (ms)."""
 
     async def mentions(self, texts: Sequence[str], *, lane: Lane = "live") -> list[tuple[Mention, ...]]:
         """GiNZA level: candidate mentions besides identifiers. Slow (about 75 ms per 400 characters)."""
+
+    async def questions(self, texts: Sequence[str]) -> list[QueryForm]:
+        """Return what a lexical index of this analyzer's terms is asked for each text. Fast (ms)."""
 
     async def close(self) -> None:
         """Stop the workers; idempotent."""

@@ -1,8 +1,10 @@
 """Morphemes of Sudachi, and what each gives to an index: looked up once per word of the dictionary."""
 
 import re
+import tempfile
 import threading
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipeline.text.normalize import drop_long_vowels
@@ -44,8 +46,8 @@ class Morphemes:
     The dictionary is opened at first use (about 50 ms) and is mapped, not read.
     """
 
-    def __init__(self, user_dictionary: str = "") -> None:
-        """Take the path of a compiled user dictionary, if there is one."""
+    def __init__(self, user_dictionary: bytes = b"") -> None:
+        """Take a compiled user dictionary, if there is one."""
         self._user_dictionary = user_dictionary
         self._own = threading.local()
         self._lock = threading.Lock()
@@ -75,13 +77,16 @@ class Morphemes:
             return self._dictionary.create("A", fields={"surface", "pos", "normalized_form"})
 
 
-def open_dictionary(user_dictionary: str = "") -> "Dictionary":
+def open_dictionary(user_dictionary: bytes = b"") -> "Dictionary":
     """Open Sudachi's core dictionary, with a compiled user dictionary where one is given."""
     from sudachipy import Config, Dictionary
 
     if not user_dictionary:
         return Dictionary(dict="core")
-    return Dictionary(config=Config(system="core", user=[user_dictionary]))
+    with tempfile.TemporaryDirectory() as folder:  # Sudachi reads a path; a killed worker leaves nothing behind
+        path = Path(folder) / "user.dic"
+        path.write_bytes(user_dictionary)
+        return Dictionary(config=Config(system="core", user=[str(path)]))
 
 
 def _entry(surface: str, normalized: str, levels: tuple[str, ...]) -> Entry:

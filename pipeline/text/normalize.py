@@ -87,8 +87,8 @@ def name_key(text: str) -> str:
     """Return the normalized key of an entity's name: equal for the usual ways of writing one name.
 
     Folded, katakana in one spelling, without the long-vowel mark at the end of katakana words of four
-    or more characters (サーバー and サーバ), without spaces next to Japanese and quotes around. Company forms stay, written
-    out: `company_core` takes them off. Idempotent; "" when nothing is left; never raises.
+    or more characters (サーバー and サーバ), without spaces next to Japanese and quotes around. Company
+    forms stay, written out: `company_core` takes them off. Idempotent; "" when nothing is left; never raises.
     """
     key = _name_key(text)
     for _ in range(3):  # taking spaces away may bring a letter and its mark together

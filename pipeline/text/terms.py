@@ -33,7 +33,7 @@ class Token(msgspec.Struct, frozen=True, array_like=True):
     end: int
     term: str
     kind: str
-    """`identifier`, `value`, `number` or `word`."""
+    """`identifier`, `value`, `number`, `word`, or `part` of a word of the user's dictionary."""
 
 
 Placed = tuple[int, int, str, str]
@@ -171,7 +171,7 @@ class TermAnalyzer:
             if term:
                 found.append((shift + start, shift + end, term, kind))
                 if term in parts:
-                    found += [(shift + start, shift + end, part, "word") for part in parts[term]]
+                    found += [(shift + start, shift + end, part, "part") for part in parts[term]]
             if before is not None and before[0].joins and entry.joined:
                 found.append((shift + before[1], shift + end, before[0].joins + entry.joined, "word"))
             before = entry, start
@@ -190,7 +190,7 @@ def _as_date(identifier: Identifier) -> Value | None:
 
 
 def _inside(value: Value, identifiers: Sequence[Identifier]) -> bool:
-    return any(i.start <= value.start and value.end < i.end or i.start < value.start < i.end for i in identifiers)
+    return any((i.start <= value.start and value.end < i.end) or i.start < value.start < i.end for i in identifiers)
 
 
 def bigrams(folded: str) -> tuple[str, ...]:

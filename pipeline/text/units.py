@@ -126,8 +126,8 @@ def _unit(where: str, raw: Any) -> Unit:
 
 def _refuse_circles(file: str, units: Sequence[Unit]) -> None:
     base = {one.unit: one.of[0] for one in units if one.of is not None}
-    for unit in base:
-        seen, at = {unit}, base[unit]
+    for unit, first in base.items():
+        seen, at = {unit}, first
         while at in base:
             if at in seen:
                 raise InvalidConfiguration(f"{file}: unit {unit!r} is a multiple of itself by way of {at!r}")

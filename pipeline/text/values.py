@@ -17,26 +17,35 @@ from pipeline.text.units import Units
 _REMEMBERED = 50_000
 _K = "〇零一二三四五六七八九十"
 _N = f"[0-9{_K}]"
-_NUMBER = rf"[0-9{_K}壱弐参拾百千万億兆](?:[0-9,.{_K}壱弐参拾百千万億兆]{{0,{LONGEST - 2}}}[0-9{_K}壱弐参拾百千万億兆])?"
+_D = f"{_K}壱弐参拾百千万億兆"
+_NUMBER = rf"[0-9{_D}](?:[0-9,.{_D}]{{0,{LONGEST - 2}}}[0-9{_D}])?"
 _FREE = r"(?<![0-9a-z._])"
+_FREE_OF_SIGNS = r"(?<![0-9a-z._/-])"
+_END = r"(?![0-9a-su-z]|[./-][0-9a-z])"
+"""A t may follow: 2025-07-08T09:00."""
 _LETTERS = {"m": "明治", "t": "大正", "s": "昭和", "h": "平成", "r": "令和"}
 _DAY_OF_WEEK = r"(?: ?\((?:月|火|水|木|金|土|日)(?:曜日?)?\))?"
+_YEAR_END = "年(?!間|度?以)"
 _DATES = (
-    rf"(?P<era>{'|'.join(ERAS)}) ?(?P<ey>元|{_N}{{1,3}}) ?年(?!間|度?以)(?: ?(?P<em>{_N}{{1,2}}) ?月(?: ?(?P<ed>{_N}{{1,3}}) ?日(?!間))?)?",
-    rf"{_FREE}(?P<y>[12][0-9]{{3}}|[一二][〇零一二三四五六七八九]{{3}}) ?年(?!間|度?以)"
+    rf"(?P<era>{'|'.join(ERAS)}) ?(?P<ey>元|{_N}{{1,3}}) ?{_YEAR_END}"
+    rf"(?: ?(?P<em>{_N}{{1,2}}) ?月(?: ?(?P<ed>{_N}{{1,3}}) ?日(?!間))?)?",
+    rf"{_FREE}(?P<y>[12][0-9]{{3}}|[一二][〇零一二三四五六七八九]{{3}}) ?{_YEAR_END}"
     rf"(?: ?(?P<m>{_N}{{1,2}}) ?月(?: ?(?P<d>{_N}{{1,3}}) ?日(?!間))?)?",
-    r"(?<![0-9a-z._/-])(?P<l>[mtshr])\.?(?P<ly>[0-9]{1,2})[./-](?P<lm>[0-9]{1,2})[./-](?P<ld>[0-9]{1,2})(?![0-9a-z]|[./-][0-9a-z])",
-    r"(?<![0-9a-z._/-])(?P<ny>[12][0-9]{3})(?P<sep>[./-])(?P<nm>[0-9]{1,2})(?P=sep)(?P<nd>[0-9]{1,2})(?![0-9a-su-z]|[./-][0-9a-z])",
+    rf"{_FREE_OF_SIGNS}(?P<l>[mtshr])\.?(?P<ly>[0-9]{{1,2}})[./-](?P<lm>[0-9]{{1,2}})[./-](?P<ld>[0-9]{{1,2}}){_END}",
+    rf"{_FREE_OF_SIGNS}(?P<ny>[12][0-9]{{3}})(?P<sep>[./-])(?P<nm>[0-9]{{1,2}})(?P=sep)(?P<nd>[0-9]{{1,2}}){_END}",
     rf"{_FREE}(?P<am>{_N}{{1,2}}) ?月 ?(?P<ad>{_N}{{1,3}}) ?日(?!間)",
 )
 _DATE = "(?P<date>" + "|".join(f"(?:{one}{_DAY_OF_WEEK})" for one in _DATES) + ")"
 _PHONE = (
-    r"(?P<phone>(?<![0-9a-z._/-])(?<!\+)(?:\+81[- ]?(?:\(0\))?|\(0|0)[0-9]{1,4}\)?[-( ]?[0-9]{1,4}[-) ]?[0-9]{3,4}(?![0-9a-z_]|-[0-9a-z]))"
+    rf"(?P<phone>{_FREE_OF_SIGNS}(?<!\+)(?:\+81[- ]?(?:\(0\))?|\(0|0)[0-9]{{1,4}}\)?"
+    r"[-( ]?[0-9]{1,4}[-) ]?[0-9]{3,4}(?![0-9a-z_]|-[0-9a-z]))"
 )
 _DOCUMENT = rf"(?P<document>(?P<office>[一-鿿々]{{1,8}})第(?P<of>{_NUMBER})号(?![機車室線棟館]))"
 _PAGES_OF_LAW = "条項章節編款目頁年度月日"
 _HOURS = rf"(?P<hours>(?P<h>{_NUMBER}) ?時間 ?(?P<min>{_NUMBER}) ?分(?!の[0-9]))"
 _MONEY = rf"(?P<money>[¥\\] ?(?P<yen>{_NUMBER}))"
+_ORDINALS = "条|章|項|節|編|回|期|次|号|版|巻|話|世代|工場|課|部|係|棟|位|類|種|級"
+_RANK = rf"(?P<rank>第(?P<nth>{_NUMBER}) ?(?P<of_what>{_ORDINALS}))"
 _PLACES = (
     r"[0-9][0-9,.]*",
     rf"[¥\\] ?[0-9{_K}百千]",
@@ -49,7 +58,6 @@ _PLACES = (
     r"(?<![0-9a-z._/-])[mtshr](?=\.?[0-9]{1,2}[./-])",
 )
 """Where a value may begin: a look at each of these places is far cheaper than at every character."""
-_RANK = rf"(?P<rank>第(?P<nth>{_NUMBER}) ?(?P<of_what>条|章|項|節|編|回|期|次|号|版|巻|話|世代|工場|課|部|係|棟|位|類|種|級))"
 
 
 class Value(msgspec.Struct, frozen=True, array_like=True):
@@ -79,7 +87,10 @@ class Values:
         self._units = units
         self._known: dict[str, Value | None] = {}
         before = f"(?P<before>(?:{units.words_before}) ?)?" if units.words_before else "(?P<before>(?!))?"
-        amount = rf"(?P<amount>(?P<sign>(?<![0-9a-z])-|マイナス ?)?{before}(?<![0-9a-z._])(?P<number>{_NUMBER})(?P<unit>{units.expression}))"
+        amount = (
+            rf"(?P<amount>(?P<sign>(?<![0-9a-z])-|マイナス ?)?{before}{_FREE}"
+            rf"(?P<number>{_NUMBER})(?P<unit>{units.expression}))"
+        )
         self._expression = re.compile("|".join((_PHONE, _DATE, _HOURS, _RANK, _MONEY, amount)))
         ends = "".join(sorted({re.escape(spelling[0]) for spelling in units.spellings} | set("年月 ")))
         in_kanji = f"[{_K}百千][{_K}百千万億兆]*(?=[{ends}])"

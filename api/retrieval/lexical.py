@@ -1,0 +1,79 @@
+"""Finding by words: those that were typed, synonyms for less, and where little is found pieces of unknown words."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Sequence
+
+from api.retrieval.question import AnalyzedQuestion
+from pipeline.ports.chunk_index import ChunkFilter, ChunkIndex, IndexHit, LexicalQuery
+from pipeline.text.normalize import fold, matching_form
+from pipeline.text.terms import bigrams
+
+FEW = 5
+"""Fewer hits than this are helped out by pieces of words."""
+_READ = 50
+"""Chunks looked into for a whole word."""
+
+
+async def find_words(chunks: ChunkIndex, question: AnalyzedQuestion, where: ChunkFilter, limit: int) -> list[IndexHit]:
+    """Return the best by words, best first; behind them, when they are few, texts that hold a word nobody knows."""
+    typed, further = await asyncio.gather(
+        _found(chunks, question.lexical, where, limit), _synonyms(chunks, question, where, limit)
+    )
+    words = _added(typed, further, limit)
+    if len(words) >= FEW or not question.form.runs:
+        return words
+    known = {hit.id for hit in words}
+    pieces = [hit for hit in await _pieces(chunks, question, where, limit) if hit.id not in known]
+    if not pieces:
+        return words
+    scale = (words[-1].score if words else 1.0) / (2 * pieces[0].score or 1.0)
+    return [*words, *(IndexHit(hit.id, hit.document, hit.score * scale) for hit in pieces)][:limit]
+
+
+async def _found(chunks: ChunkIndex, query: LexicalQuery, where: ChunkFilter, limit: int) -> list[IndexHit]:
+    return await chunks.lexical(query, where, limit) if query.terms or query.identifiers else []
+
+
+async def _synonyms(
+    chunks: ChunkIndex, question: AnalyzedQuestion, where: ChunkFilter, limit: int
+) -> list[tuple[float, list[IndexHit]]]:
+    """Return what synonyms find, with the weight of each kind: one search for all of a weight."""
+    by_weight: dict[float, list[str]] = defaultdict(list)
+    for term, weight in question.form.synonyms:
+        by_weight[weight].append(term)
+    found = await asyncio.gather(
+        *(_found(chunks, LexicalQuery(tuple(terms)), where, limit) for terms in by_weight.values())
+    )
+    return list(zip(by_weight, found, strict=True))
+
+
+def _added(
+    typed: Sequence[IndexHit], further: Sequence[tuple[float, Sequence[IndexHit]]], limit: int
+) -> list[IndexHit]:
+    """Add what synonyms give to what the typed words give; ties by id."""
+    if not any(hits for _, hits in further):
+        return list(typed)
+    scores = {hit.id: hit.score for hit in typed}
+    documents = {hit.id: hit.document for hit in typed}
+    for weight, hits in further:
+        for hit in hits:
+            scores[hit.id] = scores.get(hit.id, 0.0) + weight * hit.score
+            documents[hit.id] = hit.document
+    best = sorted(scores, key=lambda chunk: (-scores[chunk], chunk))[:limit]
+    return [IndexHit(chunk, documents[chunk], scores[chunk]) for chunk in best]
+
+
+async def _pieces(chunks: ChunkIndex, question: AnalyzedQuestion, where: ChunkFilter, limit: int) -> list[IndexHit]:
+    """Return texts that hold all pieces of one of the unknown words: サー alone does not make a サーベイ a サーバ."""
+    hits = (await chunks.lexical(question.pieces, where, limit))[:_READ]
+    texts = await chunks.get([hit.id for hit in hits], vectors=False)
+    runs = [set(run) for run in question.form.runs]
+
+    def holds(chunk: str) -> bool:
+        if chunk not in texts:
+            return False
+        there = set(bigrams(matching_form(fold(texts[chunk].text)[0])))
+        return any(run <= there for run in runs)
+
+    return [hit for hit in hits if holds(hit.id)]

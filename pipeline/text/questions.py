@@ -1,0 +1,85 @@
+"""What a lexical index is asked: the terms of a question, its synonyms, and pieces of words no dictionary knows."""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from pipeline.text.morphemes import Morphemes
+from pipeline.text.normalize import fold, matching_form
+from pipeline.text.synonyms import SynonymGroup, Synonyms, sudachi_groups
+from pipeline.text.terms import SUDACHI_MAX_CHARACTERS, Marks, Placed, TermAnalyzer, bigrams, blank_out, pieces
+from schemas.document import QueryForm
+
+_SCRIPT_RUN = re.compile(r"[ァ-ヺー]{2,}|[一-鿿㐀-䶿々〆]{2,}|[a-z]{3,}|[^\W\d_a-zァ-ヺー一-鿿㐀-䶿々〆ぁ-ゖ]{2,}")
+_LONG = 4
+"""Characters of a compound from which on a text that holds the whole of it holds the word."""
+MOST_RUNS = 8
+
+
+class QuestionAnalyzer:
+    """Turns questions into query forms, with the very terms of the documents. May be shared between threads."""
+
+    def __init__(self, analyzer: TermAnalyzer, own: Iterable[SynonymGroup] = ()) -> None:
+        """Take the documents' analyzer and the user's own synonyms."""
+        self._analyzer, self._own = analyzer, tuple(own)
+        self._synonyms: Synonyms | None = None
+
+    def form(self, text: str) -> QueryForm:
+        """Return what to ask. Takes any text."""
+        folded, _ = fold(text)
+        marks = self._analyzer.marks(folded)
+        placed = self._analyzer.placed(folded, marks)
+        return QueryForm(
+            terms=_terms(placed),
+            synonyms=tuple(self._known_synonyms().of([term for _, _, term, kind in placed if kind == "word"])),
+            runs=tuple(self._unknown_runs(folded, marks)),
+        )
+
+    def _known_synonyms(self) -> Synonyms:
+        """Build at the first question: documents have no use for them."""
+        if self._synonyms is None:
+            self._synonyms = Synonyms((*self._own, *sudachi_groups()))
+        return self._synonyms
+
+    def _unknown_runs(self, folded: str, marks: Marks) -> Iterator[tuple[str, ...]]:
+        """Yield the bigrams of runs of one script that are no word of the dictionary, or a long compound."""
+        rest = blank_out(folded, marks.identifiers)
+        seen: set[str] = set()
+        for _, piece in pieces(rest, SUDACHI_MAX_CHARACTERS):
+            known = dict(_morphemes(self._analyzer.morphemes, piece))
+            for match in _SCRIPT_RUN.finditer(piece):
+                run = matching_form(match.group())
+                if run in seen or not _is_unknown(match, run, known):
+                    continue
+                seen.add(run)
+                if pairs := bigrams(run):
+                    yield pairs
+                if len(seen) >= MOST_RUNS:
+                    return
+
+
+def _terms(placed: list[Placed]) -> tuple[str, ...]:
+    """Return the terms to ask for. A question of values alone wants exactly them, not 7 and 月 of another date."""
+    values = [(start, end) for start, end, _, kind in placed if kind == "value"]
+    beside = any(
+        kind in ("word", "number") and not any(start < right and left < end for left, right in values)
+        for start, end, _, kind in placed
+    )
+    if not values or beside:
+        return tuple(dict.fromkeys(term for _, _, term, _ in placed))
+    exact: dict[tuple[int, int], str] = {}
+    for start, end, term, kind in placed:
+        if kind in ("value", "identifier"):
+            exact.setdefault((start, end), term)
+    return tuple(dict.fromkeys(exact.values()))
+
+
+def _morphemes(morphemes: Morphemes, piece: str) -> Iterator[tuple[int, tuple[int, bool]]]:
+    for morpheme in morphemes.tokenize(piece):
+        yield morpheme.begin(), (morpheme.end(), morpheme.is_oov())
+
+
+def _is_unknown(match: re.Match[str], run: str, known: dict[int, tuple[int, bool]]) -> bool:
+    inside = [(start, end, oov) for start, (end, oov) in known.items() if start < match.end() and match.start() < end]
+    if any(oov for _, _, oov in inside):
+        return True
+    return len(run) >= _LONG and len(inside) > 1
