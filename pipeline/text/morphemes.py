@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 _NO_TERM = re.compile(r"[\W_]+")
 _KANJI = str.maketrans(KANJI_VARIANTS)
 _IS_KANJI = re.compile("[一-鿿々]")
+_HIRAGANA = re.compile("[ぁ-ゖー]{2,}")
+_AS_KATAKANA = {code: code + 0x60 for code in range(ord("ぁ"), ord("ゖ") + 1)}
 _FUNCTION_WORDS = {"助詞", "助動詞", "補助記号", "空白", "接続詞", "連体詞", "代名詞"}
 _FUNCTION_SUBTYPES = {("記号", "一般"), ("名詞", "助動詞語幹"), ("形状詞", "助動詞語幹")}
 _LIGHT_WORDS = {"為る", "居る", "有る", "成る", "言う", "御座る", "御", "事"}
@@ -98,6 +100,8 @@ def _entry(surface: str, normalized: str, levels: tuple[str, ...]) -> Entry:
         numeral = surface[:1] in "0123456789"
         return Entry(True, plain_term(surface if surface.isascii() else normalized), numeral, "", "", counts)
     stem = _stem(normalized) if levels[0] == "動詞" and _IS_KANJI.match(normalized) else ""
+    if levels[0] == "名詞" and _HIRAGANA.fullmatch(normalized):  # ごみ and ゴミ
+        normalized = normalized.translate(_AS_KATAKANA)
     if stem and len(_IS_KANJI.findall(normalized)) > 1:  # 申し込む and 申し込み are one
         return Entry(True, plain_term(stem), False, "", "")
     joins = stem if levels[5].startswith("連用形") and surface[-1:] == stem[-1:] else ""

@@ -13,6 +13,8 @@ _SCRIPT_RUN = re.compile(r"[ァ-ヺー]{2,}|[一-鿿㐀-䶿々〆]{2,}|[a-z]{3,}
 _LONG = 4
 """Characters of a compound from which on a text that holds the whole of it holds the word."""
 MOST_RUNS = 8
+PART_WEIGHT = 0.5
+"""Of a term inside of a compound, against the compound."""
 
 
 class QuestionAnalyzer:
@@ -28,10 +30,11 @@ class QuestionAnalyzer:
         folded, _ = fold(text)
         marks = self._analyzer.marks(folded)
         placed = self._analyzer.placed(folded, marks)
+        terms, parts = _terms(placed)
+        words = [term for _, _, term, kind in placed if kind in ("word", "compound") and term in terms]
+        synonyms = dict.fromkeys(parts, PART_WEIGHT) | dict(self._known_synonyms().of(words))
         return QueryForm(
-            terms=_terms(placed),
-            synonyms=tuple(self._known_synonyms().of([term for _, _, term, kind in placed if kind == "word"])),
-            runs=tuple(self._unknown_runs(folded, marks)),
+            terms=tuple(terms), synonyms=tuple(synonyms.items()), runs=tuple(self._unknown_runs(folded, marks))
         )
 
     def _known_synonyms(self) -> Synonyms:
@@ -57,20 +60,33 @@ class QuestionAnalyzer:
                     return
 
 
-def _terms(placed: list[Placed]) -> tuple[str, ...]:
-    """Return the terms to ask for. A question of values alone wants exactly them, not 7 and 月 of another date."""
+def _terms(placed: list[Placed]) -> tuple[dict[str, None], set[str]]:
+    """Return the terms to ask for, and those that are only parts of others.
+
+    A question of values alone wants exactly them, not 7 and 月 of another date. Of 繰り越し and 保全推進課
+    the parts count less than the whole.
+    """
     values = [(start, end) for start, end, _, kind in placed if kind == "value"]
     beside = any(
         kind in ("word", "number") and not any(start < right and left < end for left, right in values)
         for start, end, _, kind in placed
     )
     if not values or beside:
-        return tuple(dict.fromkeys(term for _, _, term, _ in placed))
+        whole = [(start, end) for start, end, _, kind in placed if kind == "compound"]
+        terms: dict[str, None] = {}
+        parts: set[str] = set()
+        for start, end, term, kind in placed:
+            inside = kind == "word" and any(left <= start and end <= right for left, right in whole)
+            if kind == "part" or inside:
+                parts.add(term)
+            else:
+                terms[term] = None
+        return terms, parts - terms.keys()
     exact: dict[tuple[int, int], str] = {}
     for start, end, term, kind in placed:
         if kind in ("value", "identifier"):
             exact.setdefault((start, end), term)
-    return tuple(dict.fromkeys(exact.values()))
+    return dict.fromkeys(exact.values()), set()
 
 
 def _morphemes(morphemes: Morphemes, piece: str) -> Iterator[tuple[int, tuple[int, bool]]]:

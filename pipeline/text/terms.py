@@ -33,7 +33,7 @@ class Token(msgspec.Struct, frozen=True, array_like=True):
     end: int
     term: str
     kind: str
-    """`identifier`, `value`, `number`, `word`, or `part` of a word of the user's dictionary."""
+    """`identifier`, `value`, `number`, `word`, `compound` of two verbs, or `part` of a word of the user's dictionary."""
 
 
 Placed = tuple[int, int, str, str]
@@ -173,7 +173,7 @@ class TermAnalyzer:
                 if term in parts:
                     found += [(shift + start, shift + end, part, "part") for part in parts[term]]
             if before is not None and before[0].joins and entry.joined:
-                found.append((shift + before[1], shift + end, before[0].joins + entry.joined, "word"))
+                found.append((shift + before[1], shift + end, before[0].joins + entry.joined, "compound"))
             before = entry, start
 
 
