@@ -4,6 +4,8 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Sequence
 
+import msgspec
+
 from api.retrieval.question import AnalyzedQuestion
 from pipeline.ports.chunk_index import ChunkFilter, ChunkIndex, IndexHit, LexicalQuery
 from pipeline.text.normalize import fold, matching_form
@@ -11,16 +13,24 @@ from pipeline.text.terms import bigrams
 
 FEW = 5
 """Fewer hits than this are helped out by pieces of words."""
+CODE_WEIGHT = 0.1
+"""Of an identifier beside words: chunks that hold it come first anyway, and among those the words are to decide."""
 _READ = 50
 """Chunks looked into for a whole word."""
 
 
 async def find_words(chunks: ChunkIndex, question: AnalyzedQuestion, where: ChunkFilter, limit: int) -> list[IndexHit]:
     """Return the best by words, best first; behind them, when they are few, texts that hold a word nobody knows."""
-    typed, further = await asyncio.gather(
-        _found(chunks, question.lexical, where, limit), _synonyms(chunks, question, where, limit)
+    typed, codes, further = await asyncio.gather(
+        _found(chunks, question.lexical, where, limit),
+        _found(chunks, question.codes, where, limit),
+        _synonyms(chunks, question, where, limit),
     )
-    words = _added(typed, further, limit)
+    if codes and len(typed) >= limit:  # chunks with the identifier may have the words below the cut
+        within = msgspec.structs.replace(where, documents=tuple({hit.document: None for hit in codes}))
+        known = {hit.id for hit in typed}
+        typed += [h for h in await _found(chunks, question.lexical, within, limit) if h.id not in known]
+    words = _added(typed, [(CODE_WEIGHT, codes), *further], limit)
     if len(words) >= FEW or not question.form.runs:
         return words
     known = {hit.id for hit in words}
@@ -53,7 +63,7 @@ def _added(
 ) -> list[IndexHit]:
     """Add what synonyms give to what the typed words give; ties by id."""
     if not any(hits for _, hits in further):
-        return list(typed)
+        return list(typed)[:limit]
     scores = {hit.id: hit.score for hit in typed}
     documents = {hit.id: hit.document for hit in typed}
     for weight, hits in further:

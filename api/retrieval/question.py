@@ -40,7 +40,13 @@ class AnalyzedQuestion(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def lexical(self) -> LexicalQuery:
         """What the lexical index is asked: words. Bigrams beside them cost nDCG and time (ops/bench/RESULTS.md)."""
-        return LexicalQuery(terms=_distinct(self.form.terms, MAX_TERMS), identifiers=self.identifiers)
+        codes = set(self.identifiers)
+        return LexicalQuery(terms=_distinct(tuple(t for t in self.form.terms if t not in codes), MAX_TERMS))
+
+    @property
+    def codes(self) -> LexicalQuery:
+        """What it is asked for the identifiers."""
+        return LexicalQuery(terms=self.identifiers, identifiers=self.identifiers)
 
     @property
     def pieces(self) -> LexicalQuery:
