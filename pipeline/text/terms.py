@@ -23,6 +23,7 @@ SUDACHI_MAX_CHARACTERS = 8_000
 _NUMBER = re.compile(r"[0-9]+(?:[.,][0-9]+)*")
 _CUT = re.compile(r"[\s。、!?]")
 _RUN = re.compile(r"[^\W_]{2,}")
+_OF_A_TIME = re.compile(r"(?<=[0-9]-[0-9]{2})t[0-9]{2}$")
 _MAY_BE_A_DATE = re.compile(r"[12][0-9]{3}[./-]|[mtshr]\.?[0-9]{1,2}[./-]")
 
 
@@ -185,7 +186,8 @@ def _number(piece: str, start: int, end: int) -> re.Match[str] | None:
 
 def _as_date(identifier: Identifier) -> Value | None:
     """Return the date that an identifier is: 2025-07-08 has the shape of a document number."""
-    value = as_date(identifier.key) if _MAY_BE_A_DATE.match(identifier.key) else None
+    key = _OF_A_TIME.sub("", identifier.key)
+    value = as_date(key) if _MAY_BE_A_DATE.match(key) else None
     return value and Value(identifier.start, identifier.end, value.key, value.kind, value.wider)
 
 

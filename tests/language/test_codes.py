@@ -19,7 +19,9 @@ async def first(client: httpx.AsyncClient, typed: Typed) -> str:
 async def test_the_very_identifier_stands_first_in_all_typed_forms(client: httpx.AsyncClient) -> None:
     asked = list(questions())
     assert len(asked) >= 200
-    wrong = [(typed.form, typed.question, at) for typed in asked if (at := await first(client, typed)) not in typed.right]
+    wrong = [
+        (typed.form, typed.question, at) for typed in asked if (at := await first(client, typed)) not in typed.right
+    ]
     assert wrong == [], Counter(form for form, _, _ in wrong)
 
 

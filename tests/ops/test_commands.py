@@ -36,6 +36,7 @@ def test_help_lists_the_commands_and_the_exit_codes() -> None:
     result = shinsen("--help")
     assert result.exit_code == OK
     commands = ["run", "publish", "ask", "search", "sparql", "status", "replay", "digest", "dlq", "doctor", "schema"]
+    commands += ["analyze"]
     assert [name for name in commands if name not in result.output] == []
     assert "Exit codes" in result.output
 
