@@ -197,7 +197,7 @@ async def open_workshop(settings: Settings) -> AsyncIterator[tuple[Workshop, Sta
     """Open what a worker needs; yield the shop, the state store, and the versions of what it builds."""
     configuration = Configuration(settings)
     async with AsyncExitStack() as stack:
-        analyzer, embedder = await stack.enter_async_context(open_models(settings, configuration.identifiers))
+        analyzer, embedder = await stack.enter_async_context(open_models(settings, configuration.lexicon))
         state = await stack.enter_async_context(open_state(settings))
         cache = PostgresCache(settings.postgres)
         stack.push_async_callback(cache.close)

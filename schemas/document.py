@@ -57,6 +57,16 @@ class Analysis(msgspec.Struct, frozen=True, kw_only=True):
     """Candidate mentions with spans in the text; empty at the `text` stage except identifiers."""
 
 
+class Token(msgspec.Struct, frozen=True, array_like=True):
+    """A term with its span in the text that was given."""
+
+    start: int
+    end: int
+    term: str
+    kind: str
+    """`identifier`, `value`, `number`, `word`, `compound` of two verbs, or `part` of a word of the own dictionary."""
+
+
 class QueryForm(msgspec.Struct, frozen=True, kw_only=True):
     """What a lexical index is asked for a question; a pure function of (text, analyzer version)."""
 

@@ -1,6 +1,5 @@
 """`POST /v1/search`: retrieval alone."""
 
-import asyncio
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -16,7 +15,7 @@ from api.options import ApiOptions
 from api.retrieval.access import Asker
 from api.retrieval.facets import facets
 from api.retrieval.filters import compile_filters
-from api.retrieval.highlight import highlights, words_of
+from api.retrieval.highlight import highlighted
 from api.retrieval.passages import Passage, searched
 from api.retrieval.question import ALPHAS, AnalyzedQuestion, analyze_question, by_words
 from api.retrieval.reader import Reader, document_info, open_reader
@@ -61,7 +60,7 @@ async def search_texts(
     timings = {"analyze": analyzed - started, "retrieve": time.perf_counter() - analyzed}
     timings["total"] = time.perf_counter() - started
     return SearchResponse(
-        hits=await asyncio.to_thread(_hits, question, passages),
+        hits=_hits(passages, await highlighted(runtime.analyzer, question, passages)),
         query_type=question.query_type,
         total=len(found),
         facets=facets(found),
@@ -82,15 +81,14 @@ async def _searched(
         raise BackendUnavailable(f"the chunk index did not answer within {timeout_s:g} s; ask again") from error
 
 
-def _hits(question: AnalyzedQuestion, passages: Sequence[Passage]) -> list[SearchHit]:
-    words = words_of(question)
+def _hits(passages: Sequence[Passage], marked: Sequence[list[tuple[int, int]]]) -> list[SearchHit]:
     return [
         SearchHit(
             chunk_id=passage.candidate.id,
             document=document_info(passage.candidate.manifest),
             text=passage.text,
             span=(passage.candidate.ref.start, passage.candidate.ref.end),
-            highlights=highlights(passage.text, words),
+            highlights=spans,
             score=round(passage.candidate.score, 6),
             stage=passage.candidate.manifest.stage,
             parts=HitParts(
@@ -99,7 +97,7 @@ def _hits(question: AnalyzedQuestion, passages: Sequence[Passage]) -> list[Searc
                 exact_identifier=passage.candidate.exact > 0,
             ),
         )
-        for passage in passages
+        for passage, spans in zip(passages, marked, strict=True)
     ]
 
 

@@ -2,9 +2,11 @@
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 
+from api.retrieval.passages import Passage
 from api.retrieval.question import AnalyzedQuestion
+from pipeline.ports.models import Analyzer
 from pipeline.text.normalize import fold, source_span
 
 _RUNS = re.compile(r"[一-鿿々〆]+|[ァ-ヺー]{2,}|[a-z0-9][a-z0-9._/-]*[a-z0-9]")
@@ -12,18 +14,42 @@ _MOST_SPANS = 64
 
 
 def words_of(question: AnalyzedQuestion) -> tuple[str, ...]:
-    """Return what to look for: identifiers, index terms, and runs of one script; longest first."""
-    analysis = question.analysis
-    folded = [fold(word)[0] for word in (*analysis.identifiers, *analysis.terms)]
+    """Return what to look for: identifiers, index terms, synonyms, and runs of one script; longest first."""
+    synonyms = (term for term, _ in question.form.synonyms)
+    folded = [fold(word)[0] for word in (*question.analysis.identifiers, *question.analysis.terms, *synonyms)]
     runs = _RUNS.findall(fold(question.text)[0])
     words = {word for word in (*folded, *runs) if len(word) > 1 or (word and unicodedata.category(word) == "Lo")}
     return tuple(sorted(words, key=lambda word: (-len(word), word)))
 
 
-def highlights(text: str, words: Sequence[str]) -> list[tuple[int, int]]:
-    """Return merged spans of the words in the text, in order."""
+async def highlighted(
+    analyzer: Analyzer, question: AnalyzedQuestion, passages: Sequence[Passage]
+) -> list[list[tuple[int, int]]]:
+    """Return the highlights of each passage, also where another spelling or a synonym stands.
+
+    Most passages hold the words as they were typed. Only the others are analyzed again, for the places of terms.
+    """
+    words = words_of(question)
+    wanted = {*question.form.terms, *question.analysis.identifiers, *(term for term, _ in question.form.synonyms)}
+    hidden = [p.text for p in passages if _hides(fold(p.text)[0], wanted & p.terms, words)]
+    placed = dict(zip(hidden, await analyzer.places(hidden), strict=True)) if hidden else {}
+    return [
+        highlights(p.text, words, [(t.start, t.end) for t in placed.get(p.text, ()) if t.term in wanted])
+        for p in passages
+    ]
+
+
+def _hides(folded: str, terms: Set[str], words: Sequence[str]) -> bool:
+    """Say whether a term of the text is spelled in a way that no typed word finds."""
+    typed = [word for word in words if word in folded]
+    return any(term not in folded and not any(word.startswith(term) for word in typed) for term in terms)
+
+
+def highlights(text: str, words: Sequence[str], more: Sequence[tuple[int, int]] = ()) -> list[tuple[int, int]]:
+    """Return merged spans of the words in the text and of `more`, in order."""
     folded, offsets = fold(text)
-    spans = sorted({source_span(offsets, start, end) for word in words for start, end in occurrences(folded, word)})
+    found = {source_span(offsets, start, end) for word in words for start, end in occurrences(folded, word)}
+    spans = sorted({*found, *more})
     merged: list[tuple[int, int]] = []
     for start, end in spans:
         if merged and start <= merged[-1][1]:

@@ -20,7 +20,7 @@ from pipeline.worker_process import Definition
 from pipeline.worker_queue import JobKind
 from pipeline.workers import WorkerPool
 from schemas.change_event import Lane
-from schemas.document import Analysis, QueryForm
+from schemas.document import Analysis, QueryForm, Token
 from schemas.knowledge import Mention
 
 ANALYZER_VERSION = "1"
@@ -60,9 +60,15 @@ class GinzaAnalyzer:
             batch_characters=4_000,
             quick=True,
         )
+        self._places = JobKind(
+            Definition("places", f"{here}:load_places", settings),
+            msgspec.msgpack.Decoder(list[Token]).decode,
+            batch_characters=4_000,
+            quick=True,
+        )
         self._pool = pool
         self._open = True
-        pool.register(self._tokens, self._mentions, self._questions)
+        pool.register(self._tokens, self._mentions, self._questions, self._places)
         self.version = _version(lexicon)
         self.dictionary = lexicon.dictionary.version
 
@@ -77,6 +83,10 @@ class GinzaAnalyzer:
     async def questions(self, texts: Sequence[str]) -> list[QueryForm]:
         """Return what to ask a lexical index for each text."""
         return await self._pool.run(self._questions, texts)
+
+    async def places(self, texts: Sequence[str]) -> list[list[Token]]:
+        """Return the terms of each text with their spans."""
+        return await self._pool.run(self._places, texts)
 
     async def close(self) -> None:
         """Leave the pool; the last user stops it."""
@@ -99,6 +109,13 @@ def load_questions(settings: bytes) -> Callable[[Sequence[str]], list[bytes]]:
     return lambda texts: [encode(form(text)) for text in texts]
 
 
+def load_places(settings: bytes) -> Callable[[Sequence[str]], list[bytes]]:
+    """Return the function of kind `places`. Runs in a worker."""
+    places = _lexical(settings).terms.tokens_with_offsets
+    encode = msgspec.msgpack.Encoder().encode
+    return lambda texts: [encode(places(text)) for text in texts]
+
+
 @lru_cache(maxsize=1)
 def _lexical(settings: bytes) -> LexicalAnalysis:
     """Compile a lexicon once for documents and questions of a worker."""
@@ -111,8 +128,7 @@ def load_mentions(settings: bytes) -> Callable[[Sequence[str]], list[bytes]]:
 
     nlp: Any = spacy.load(_MODEL, exclude=_UNUSED)
     lexicon = msgspec.msgpack.decode(settings, type=Lexicon)
-    if lexicon.dictionary.words:
-        nlp.tokenizer.tokenizer = open_dictionary(compiled(lexicon.dictionary)).create(nlp.tokenizer.split_mode or "A")
+    use_dictionary(nlp, lexicon)
     identifiers = lexicon.identifiers
     families = read_families()
     encode = msgspec.msgpack.Encoder().encode
@@ -124,6 +140,13 @@ def load_mentions(settings: bytes) -> Callable[[Sequence[str]], list[bytes]]:
             return [encode(_mentions(nlp, text, identifiers, families)) for text in texts]
 
     return mentions
+
+
+def use_dictionary(nlp: Any, lexicon: Lexicon) -> None:
+    """Let a pipeline know the words of the user's dictionary, if there are any."""
+    if lexicon.dictionary.words:
+        tokenizer = nlp.tokenizer
+        tokenizer.tokenizer = open_dictionary(compiled(lexicon.dictionary)).create(tokenizer.split_mode or "A")
 
 
 def read_families() -> dict[str, str]:

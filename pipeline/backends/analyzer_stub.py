@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 from pipeline.backends.stub_faults import StubFaults
 from pipeline.text.identifiers import Identifiers, as_mentions
-from pipeline.text.normalize import NORMALIZER_VERSION, fold, matching_form, name_key
+from pipeline.text.normalize import NORMALIZER_VERSION, fold, matching_form, name_key, source_span
 from pipeline.text.terms import bigrams, blank_out
 from schemas.change_event import Lane
-from schemas.document import Analysis, QueryForm
+from schemas.document import Analysis, QueryForm, Token
 from schemas.knowledge import Mention
 
 _TERM = re.compile(r"[0-9a-z]+|[^\W_0-9a-z]+")
@@ -53,20 +53,34 @@ class StubAnalyzer:
             forms.append(QueryForm(terms=tuple(dict.fromkeys(analysis.terms)), runs=tuple(runs)))
         return forms
 
+    async def places(self, texts: Sequence[str]) -> list[list[Token]]:
+        """Return the terms with their spans."""
+        await self.faults.before(texts)
+        return [_tokens(text, self._identifiers) for text in texts]
+
     async def close(self) -> None:
         """Do nothing."""
 
     def _analyze(self, text: str) -> Analysis:
         folded, _ = fold(text)
         found = self._identifiers.find_folded(folded)
-        terms = [(i.start, i.key) for i in found]
-        for run in _TERM.finditer(blank_out(folded, found)):
-            word = run.group()
-            whole = word.isascii() or len(word) == 1
-            terms += [(run.start(), term) for term in ([word] if whole else bigrams(word))]
         return Analysis(
-            terms=tuple(term for _, term in sorted(terms, key=lambda t: t[0])),
+            terms=tuple(token.term for token in _tokens(text, self._identifiers)),
             bigrams=bigrams(matching_form(folded)),
             identifiers=tuple(i.key for i in found),
             mentions=as_mentions(self._identifiers.find(text), text),
         )
+
+
+def _tokens(text: str, identifiers: Identifiers) -> list[Token]:
+    """Return identifiers whole, ASCII words, and bigrams of everything else."""
+    folded, offsets = fold(text)
+    found = identifiers.find_folded(folded)
+    tokens = [(i.start, i.end, i.key, "identifier") for i in found]
+    for run in _TERM.finditer(blank_out(folded, found)):
+        word, start = run.group(), run.start()
+        if word.isascii() or len(word) == 1:
+            tokens.append((start, run.end(), word, "word"))
+        else:
+            tokens += [(start + n, start + n + 2, word[n : n + 2], "word") for n in range(len(word) - 1)]
+    return [Token(*source_span(offsets, start, end), term, kind) for start, end, term, kind in sorted(tokens)]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from schemas.change_event import Lane
-from schemas.document import Analysis, QueryForm
+from schemas.document import Analysis, QueryForm, Token
 from schemas.knowledge import Mention
 
 
@@ -27,6 +27,9 @@ class Analyzer(Protocol):
 
     async def questions(self, texts: Sequence[str]) -> list[QueryForm]:
         """Return what a lexical index of this analyzer's terms is asked for each text. Fast (ms)."""
+
+    async def places(self, texts: Sequence[str]) -> list[list[Token]]:
+        """Return the terms that `tokens` gives, each with its span in the text, in reading order. Fast (ms)."""
 
     async def close(self) -> None:
         """Stop the workers; idempotent."""

@@ -104,7 +104,7 @@ def _entry(surface: str, normalized: str, levels: tuple[str, ...]) -> Entry:
         normalized = normalized.translate(_AS_KATAKANA)
     if stem and len(_IS_KANJI.findall(normalized)) > 1:  # 申し込む and 申し込み are one
         return Entry(True, plain_term(stem), False, "", "")
-    joins = stem if levels[5].startswith("連用形") and surface[-1:] == stem[-1:] else ""
+    joins = stem if levels[5] == "連用形-一般" else ""
     return Entry(True, plain_term(normalized), False, joins, stem, counts)
 
 

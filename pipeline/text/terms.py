@@ -12,7 +12,7 @@ from pipeline.text.morphemes import Entry, Morphemes
 from pipeline.text.normalize import fold, matching_form, source_span
 from pipeline.text.units import Units, product_units
 from pipeline.text.values import Value, Values, as_date
-from schemas.document import Analysis
+from schemas.document import Analysis, Token
 
 TERMS_VERSION = "2"
 """Part of every analyzer version: raise it when the same text gets other terms."""
@@ -25,16 +25,6 @@ _CUT = re.compile(r"[\s。、!?]")
 _RUN = re.compile(r"[^\W_]{2,}")
 _OF_A_TIME = re.compile(r"(?<=[0-9]-[0-9]{2})t[0-9]{2}$")
 _MAY_BE_A_DATE = re.compile(r"[12][0-9]{3}[./-]|[mtshr]\.?[0-9]{1,2}[./-]")
-
-
-class Token(msgspec.Struct, frozen=True, array_like=True):
-    """A term with its span in the text that was given."""
-
-    start: int
-    end: int
-    term: str
-    kind: str
-    """`identifier`, `value`, `number`, `word`, `compound` of two verbs, or `part` of a word of the user's dictionary."""
 
 
 Placed = tuple[int, int, str, str]

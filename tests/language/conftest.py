@@ -22,7 +22,7 @@ async def client(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[http
         yield opened
 
 
-class search_only:  # noqa: N801 - used as a context manager, like a function
+class search_only:
     """Opens the embedded profile over a folder, posts events, and waits until their text is searchable."""
 
     def __init__(self, folder: Path, posted: list[dict[str, Any]], **settings: Any) -> None:

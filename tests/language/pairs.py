@@ -73,7 +73,7 @@ async def scores(index: ChunkIndex, asked: str, pair: Pair) -> dict[str, float]:
 
 
 async def both_ways(index: ChunkIndex, pair: Pair) -> list[float]:
-    """Return how well each spelling finds the other: its score against that of the spelling itself, 0 when not found."""
+    """Return how well each spelling finds the other: against the score of the spelling itself, 0 when not found."""
     shares = []
     for asked, own, other in ((pair.one, *pair.documents), (pair.other, *reversed(pair.documents))):
         found = await scores(index, asked, pair)

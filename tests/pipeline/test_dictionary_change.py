@@ -93,8 +93,9 @@ class _Titles:
     """A state store with no manifests."""
 
     async def scan_manifests(self, generation: str) -> Any:
-        for nothing in ():
-            yield nothing
+        nothing: list[Any] = []
+        for manifest in nothing:
+            yield manifest
 
 
 async def test_holders_are_found_however_the_word_is_written(tmp_path: Path) -> None:
