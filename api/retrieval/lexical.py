@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 import msgspec
 
@@ -30,7 +30,7 @@ async def find_words(chunks: ChunkIndex, question: AnalyzedQuestion, where: Chun
         within = msgspec.structs.replace(where, documents=tuple({hit.document: None for hit in codes}))
         known = {hit.id for hit in typed}
         typed += [h for h in await _found(chunks, question.lexical, within, limit) if h.id not in known]
-    words = _added(typed, [(CODE_WEIGHT, codes), *further], limit)
+    words = _added(typed, [(CODE_WEIGHT, codes), *further], limit, frozenset(hit.id for hit in codes))
     if len(words) >= FEW or not question.form.runs:
         return words
     known = {hit.id for hit in words}
@@ -59,9 +59,9 @@ async def _synonyms(
 
 
 def _added(
-    typed: Sequence[IndexHit], further: Sequence[tuple[float, Sequence[IndexHit]]], limit: int
+    typed: Sequence[IndexHit], further: Sequence[tuple[float, Sequence[IndexHit]]], limit: int, kept: Set[str]
 ) -> list[IndexHit]:
-    """Add what synonyms give to what the typed words give; ties by id."""
+    """Add what synonyms give to what the typed words give; ties by id. Those in `kept` are not cut off."""
     if not any(hits for _, hits in further):
         return list(typed)[:limit]
     scores = {hit.id: hit.score for hit in typed}
@@ -70,8 +70,9 @@ def _added(
         for hit in hits:
             scores[hit.id] = scores.get(hit.id, 0.0) + weight * hit.score
             documents[hit.id] = hit.document
-    best = sorted(scores, key=lambda chunk: (-scores[chunk], chunk))[:limit]
-    return [IndexHit(chunk, documents[chunk], scores[chunk]) for chunk in best]
+    best = sorted(scores, key=lambda chunk: (-scores[chunk], chunk))
+    chosen = [chunk for n, chunk in enumerate(best) if n < limit or chunk in kept]
+    return [IndexHit(chunk, documents[chunk], scores[chunk]) for chunk in chosen]
 
 
 async def _pieces(chunks: ChunkIndex, question: AnalyzedQuestion, where: ChunkFilter, limit: int) -> list[IndexHit]:

@@ -46,7 +46,7 @@ class AnalyzedQuestion(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def codes(self) -> LexicalQuery:
         """What it is asked for the identifiers."""
-        return LexicalQuery(terms=self.identifiers, identifiers=self.identifiers)
+        return LexicalQuery(terms=(), identifiers=self.identifiers)
 
     @property
     def pieces(self) -> LexicalQuery:

@@ -53,6 +53,7 @@ class WeaviateChunks:
         self._name = collection_name(prefix, generation)
         searched = (at.TITLE_TERMS, at.TERMS, at.BIGRAMS, at.IDENTIFIERS)
         self._boosts = [f"{name}^{weight:g}" for name, weight in zip(searched, weights, strict=True)]
+        self._code_boosts = [self._boosts[0], self._boosts[-1]]
         self._checked = False
         self._lock = asyncio.Lock()
 
@@ -137,13 +138,14 @@ class WeaviateChunks:
         return None
 
     async def lexical(self, query: LexicalQuery, where: ChunkFilter, limit: int) -> list[IndexHit]:
-        """See ChunkIndex.lexical. Scored by BM25F over the four properties."""
+        """See ChunkIndex.lexical. Scored by BM25F over the four properties; identifiers alone over theirs alone."""
         text = query_text(query)
         if not text or where.access_classes == () or limit <= 0:
             return []
         collection = await self._collection()
         with self._answering():
-            return await lexical_hits(collection, text, self._boosts, condition(where), limit)
+            boosts = self._boosts if query.terms or query.bigrams else self._code_boosts
+            return await lexical_hits(collection, text, boosts, condition(where), limit)
 
     async def dense(self, vector: bytes, where: ChunkFilter, limit: int) -> list[IndexHit]:
         """See ChunkIndex.dense. Raises InvalidConfiguration for a vector of another length."""

@@ -40,6 +40,7 @@ class LexicalQuery(msgspec.Struct, frozen=True):
     terms: tuple[str, ...]
     bigrams: tuple[str, ...] = ()
     identifiers: tuple[str, ...] = ()
+    """Found among identifiers and title terms. Asked for alone, they are found nowhere else: exactly the identifier."""
 
 
 class ChunkIndex(Protocol):

@@ -79,6 +79,7 @@ class ChunkSearch(ChunkFixtures):
         assert ids(await index.lexical(words("点検"), ALL, 5)) == ["t"]
         assert ids(await index.lexical(words(bigrams=("荷重",)), ALL, 5)) == ["b"]
         assert ids(await index.lexical(words(identifiers=("f-17",)), ALL, 5)) == ["i"]
+        assert ids(await index.lexical(words(identifiers=("荷重", "別", "f-17")), ALL, 5)) == ["i"]
         assert sorted(ids(await index.lexical(words("点検", bigrams=("荷重",), identifiers=("f-17",)), ALL, 5))) == [
             "b",
             "i",

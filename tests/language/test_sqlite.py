@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.backends.chunks_sqlite import SqliteChunks
-from tests.language.finding import Finding
+from tests.language.finding import DIFFERENT, SAME, Finding
 
 
 class TestSqlite(Finding):
@@ -15,3 +15,8 @@ class TestSqlite(Finding):
         index = SqliteChunks(tmp_path, "g1")
         yield index
         await index.close()
+
+
+@pytest.mark.parametrize("pairs", [SAME, DIFFERENT])
+def test_no_pair_is_there_twice(pairs: list[object]) -> None:
+    assert len({str(pair) for pair in pairs}) == len(pairs)
