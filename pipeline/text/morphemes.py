@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _NO_TERM = re.compile(r"[\W_]+")
 _KANJI = str.maketrans(KANJI_VARIANTS)
 _IS_KANJI = re.compile("[一-鿿々]")
+_REMEMBERED = 50_000
 _HIRAGANA = re.compile("[ぁ-ゖー]{2,}")
 _AS_KATAKANA = {code: code + 0x60 for code in range(ord("ぁ"), ord("ゖ") + 1)}
 _FUNCTION_WORDS = {"助詞", "助動詞", "補助記号", "空白", "接続詞", "連体詞", "代名詞"}
@@ -56,6 +57,7 @@ class Morphemes:
         self._dictionary: Dictionary | None = None
         self.entries: dict[int, Entry] = {}
         """Known words by their number."""
+        self._unknown: dict[tuple[str, int], Entry] = {}
 
     def tokenize(self, piece: str) -> "MorphemeList":
         """Return the morphemes of a folded text of at most SUDACHI_MAX_CHARACTERS."""
@@ -65,12 +67,17 @@ class Morphemes:
         return tokenizer.tokenize(piece)
 
     def entry(self, morpheme: "Morpheme") -> Entry:
-        """Return what a morpheme gives, and remember it unless it is no word of the dictionary."""
-        levels = morpheme.part_of_speech()
-        entry = _entry(morpheme.surface(), morpheme.normalized_form(), tuple(levels))
+        """Return what a morpheme gives, and remember it."""
         if not morpheme.is_oov():
-            self.entries[morpheme.word_id()] = entry
-        return entry
+            entry = self.entries[morpheme.word_id()] = _entry_of(morpheme)
+            return entry
+        key = morpheme.surface(), morpheme.part_of_speech_id()
+        found = self._unknown.get(key)
+        if found is None:
+            if len(self._unknown) > _REMEMBERED:
+                self._unknown.clear()
+            found = self._unknown[key] = _entry_of(morpheme)
+        return found
 
     def _open(self) -> "Tokenizer":
         with self._lock:
@@ -89,6 +96,10 @@ def open_dictionary(user_dictionary: bytes = b"") -> "Dictionary":
         path = Path(folder) / "user.dic"
         path.write_bytes(user_dictionary)
         return Dictionary(config=Config(system="core", user=[str(path)]))
+
+
+def _entry_of(morpheme: "Morpheme") -> Entry:
+    return _entry(morpheme.surface(), morpheme.normalized_form(), tuple(morpheme.part_of_speech()))
 
 
 def _entry(surface: str, normalized: str, levels: tuple[str, ...]) -> Entry:
