@@ -1,5 +1,6 @@
 """`POST /v1/search`: retrieval alone."""
 
+import asyncio
 import time
 from collections.abc import Sequence
 from typing import Any

