@@ -66,18 +66,14 @@ def _terms(placed: list[Placed]) -> tuple[dict[str, None], set[str]]:
     A question of values alone wants exactly them, not 7 and 月 of another date. Of 繰り越し and 保全推進課
     the parts count less than the whole.
     """
-    values = [(start, end) for start, end, _, kind in placed if kind == "value"]
-    beside = any(
-        kind in ("word", "number") and not any(start < right and left < end for left, right in values)
-        for start, end, _, kind in placed
-    )
+    values = _places(placed, "value")
+    beside = any(kind in ("word", "number") and start not in values for start, _, _, kind in placed)
     if not values or beside:
-        whole = [(start, end) for start, end, _, kind in placed if kind == "compound"]
+        whole = _places(placed, "compound")
         terms: dict[str, None] = {}
         parts: set[str] = set()
-        for start, end, term, kind in placed:
-            inside = kind == "word" and any(left <= start and end <= right for left, right in whole)
-            if kind == "part" or inside:
+        for start, _, term, kind in placed:
+            if kind == "part" or (kind == "word" and start in whole):
                 parts.add(term)
             else:
                 terms[term] = None
@@ -89,13 +85,16 @@ def _terms(placed: list[Placed]) -> tuple[dict[str, None], set[str]]:
     return dict.fromkeys(exact.values()), set()
 
 
+def _places(placed: list[Placed], wanted: str) -> set[int]:
+    """Return the places that terms of a kind take."""
+    return {at for start, end, _, kind in placed if kind == wanted for at in range(start, end)}
+
+
 def _morphemes(morphemes: Morphemes, piece: str) -> Iterator[tuple[int, tuple[int, bool]]]:
     for morpheme in morphemes.tokenize(piece):
         yield morpheme.begin(), (morpheme.end(), morpheme.is_oov())
 
 
 def _is_unknown(match: re.Match[str], run: str, known: dict[int, tuple[int, bool]]) -> bool:
-    inside = [(start, end, oov) for start, (end, oov) in known.items() if start < match.end() and match.start() < end]
-    if any(oov for _, _, oov in inside):
-        return True
-    return len(run) >= _LONG and len(inside) > 1
+    inside = [known[at] for at in range(match.start(), match.end()) if at in known]
+    return any(oov for _, oov in inside) or (len(run) >= _LONG and len(inside) > 1)

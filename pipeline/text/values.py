@@ -93,7 +93,9 @@ class Values:
         )
         self._expression = re.compile("|".join((_PHONE, _DATE, _HOURS, _RANK, _MONEY, amount)))
         ends = "".join(sorted({re.escape(spelling[0]) for spelling in units.spellings} | set("年月 ")))
-        in_kanji = f"[{_K}百千][{_K}百千万億兆]*(?=[{ends}])"
+        in_kanji = (
+            f"(?<![{_D}])[{_K}百千][{_K}百千万億兆]{{0,{LONGEST}}}(?=[{ends}])"  # bounded: it is looked for everywhere
+        )
         self._start = re.compile("|".join((*_PLACES, in_kanji, units.words_before or "(?!)")))
         self._document = re.compile(_DOCUMENT)
 

@@ -1,5 +1,7 @@
 """Values of any writing in one form, and what is no value."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -95,6 +97,16 @@ def test_spans_are_in_order_and_never_overlap(text: str) -> None:
 @pytest.mark.parametrize("name", POISON)
 def test_nothing_raises(name: str) -> None:
     VALUES.find(fold(POISON[name])[0])
+
+
+@pytest.mark.parametrize(
+    "piece", ["一", "1", "千", "1,", "第一", "一年", "令和", "-1", "(0", "一万", "¥1", "1.", "七月", "時速"]
+)
+def test_nothing_is_slow(piece: str) -> None:
+    text = piece * (10_000 // len(piece))
+    started = time.process_time()
+    VALUES.find(text)
+    assert time.process_time() - started < 0.5
 
 
 def test_a_user_adds_units() -> None:
