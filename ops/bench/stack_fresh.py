@@ -97,7 +97,7 @@ async def steady(client: httpx.AsyncClient, numbers: Sequence[int], arguments: a
 async def model_times(settings: Settings, arguments: argparse.Namespace, first: int, count: int) -> list[float]:
     """Return the seconds of the model calls of some changes, one change at a time."""
     times: list[float] = []
-    async with open_models(settings, Configuration(settings).identifiers) as (analyzer, embedder):
+    async with open_models(settings, Configuration(settings).lexicon) as (analyzer, embedder):
         for number in range(first, first + count + 1):
             record = changed(number, arguments)["record"]
             body, title = record["body"], record["title"]

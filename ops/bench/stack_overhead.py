@@ -59,7 +59,7 @@ class Steps:
     async def __aenter__(self) -> "Steps":
         settings, stack = self._one.settings, self._resources
         self._configuration = configuration = Configuration(settings)
-        analyzer, embedder = await stack.enter_async_context(open_models(settings, configuration.identifiers))
+        analyzer, embedder = await stack.enter_async_context(open_models(settings, configuration.lexicon))
         state = await stack.enter_async_context(open_state(settings))
         await live_generation(state, {})
         cache = PostgresCache(settings.postgres)
