@@ -58,8 +58,7 @@ class EmbeddedRuntime:
         clock: Clock,
         folder: DataFolder,
     ) -> None:
-        self.folder = folder
-        """Locked by this process; tells others where it can be reached."""
+        self.folder = folder  # locked by this process; tells others where it can be reached
         self.state, self.mappings, self.analyzer, self.embedder = state, mappings, analyzer, embedder
         self._clock, self._versions, self._dictionary = clock, versions, dictionary
         self._generations = EmbeddedGenerations(state, opener, change_log, mappings, versions, max_event, clock)
