@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 import msgspec
 
@@ -96,8 +97,9 @@ class Reconciling:
         # Read with each batch: an epoch that was declared holds for all that came after it.
         epochs = SourceEpochs(await self._state.epochs())
         decoded = await asyncio.to_thread(self._decode_all, batch, epochs)
-        result = await self._reconciler.reconcile(decoded.arrived, ends)
         messages = {message.id: message for message in batch}
+        hand_on = partial(self._send, messages=messages)
+        result = await self._reconciler.reconcile(decoded.arrived, ends, hand_on)
         if retried := [retries[message.id] for message in batch if message.id in retries]:
             await self._state.resolve(retried)
         for arrived, error in result.refused:
