@@ -1,7 +1,7 @@
 """Apply: stage, commit, collect. The manifest's compare-and-set is the moment at which a version becomes visible."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
@@ -23,8 +23,8 @@ MARKED_AT_ONCE = 5_000
 LEASE_S = 20.0
 """Age from which on the mark of a writer is taken for left behind: its document is published again by somebody.
 
-By the clock of the state store. A writer looks at most `_RENEW_S` after its last mark, so it may stand still for the
-rest of this between that look and a write.
+By the clock of the state store. A mark is at most twice `_RENEW_S` old when its writer writes, so a writer may stand
+still for the rest of this between its look at the mark and the write.
 """
 _RENEW_S = LEASE_S / 4
 """Age from which on a writer renews its marks before it writes to an index."""
@@ -160,21 +160,26 @@ class Applier:
         self._touched.update(documents)
         pieces = [piece for one in linked for piece in indexed_chunks(one.prepared, self._vector_model)]
         if pieces:
-            await self._renew(documents)
-            await self._chunks.stage(pieces)
-        if any(one.facts for one in linked):
-            await self._renew(documents)
-        # At once: a SPARQL server is sent few requests then, and commits few times.
-        await asyncio.gather(
-            *(
-                self._graph.stage(one.manifest.document, one.manifest.facts_version, one.facts)
-                for one in linked
-                if one.facts
-            )
-        )
+            await self._write(documents, lambda: self._chunks.stage(pieces))
+        facts = [(one.manifest.document, one.manifest.facts_version, one.facts) for one in linked if one.facts]
+        if facts:
+            # At once: a SPARQL server is sent few requests then, and commits few times.
+            await self._write(documents, lambda: asyncio.gather(*(self._graph.stage(*one) for one in facts)))
+
+    async def _write(self, documents: Sequence[str], write: Callable[[], Awaitable[object]]) -> None:
+        """Write to an index under marks that stay fresh: nobody may take the writer for dead meanwhile."""
+        await self._renew(documents)
+        writing = asyncio.ensure_future(write())
+        try:
+            while not (await asyncio.wait({writing}, timeout=_RENEW_S))[0]:
+                await self._renew(documents)
+        finally:
+            writing.cancel()  # which says nothing to what has ended
+            await asyncio.gather(writing, return_exceptions=True)
+        await writing
 
     async def _renew(self, documents: Sequence[str]) -> None:
-        """Mark again after a long pause: by now the marks may have been taken for those of a dead writer."""
+        """Mark again after a pause, before the marks are taken for those of a dead writer, or when they were."""
         now = asyncio.get_running_loop().time()
         if now - self._marked_at > _RENEW_S:
             await self._state.renew(self.generation, documents, self._writer)
@@ -221,12 +226,10 @@ class Applier:
         if not won:
             return
         chunks = {one.manifest.document: tuple(ref.id for ref in one.manifest.chunks) for one in won}
-        await self._renew(list(chunks))
-        await self._chunks.collect(chunks, self._revision)
+        await self._write(list(chunks), lambda: self._chunks.collect(chunks, self._revision))
         versions = {one.manifest.document: one.manifest.facts_version for one in won if one.manifest.stage == "full"}
         if versions:
-            await self._renew(list(chunks))
-            await self._graph.collect(versions, self._revision)
+            await self._write(list(chunks), lambda: self._graph.collect(versions, self._revision))
 
     async def _finish(self, won: Sequence[Linked], surprised: set[str], documents: set[str]) -> None:
         """End what stands. The others stay touched.
