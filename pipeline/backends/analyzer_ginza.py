@@ -10,12 +10,12 @@ from typing import Any
 import msgspec
 import yaml
 
+from pipeline.model_workers.pool import WorkerPool
+from pipeline.model_workers.process import Definition
+from pipeline.model_workers.queue import JobKind
 from pipeline.text.identifiers import IdentifierPattern, Identifiers
 from pipeline.text.normalize import NORMALIZER_VERSION, name_key, without_surrogates
 from pipeline.text.terms import TERMS_VERSION, TermAnalyzer, pieces
-from pipeline.worker_process import Definition
-from pipeline.worker_queue import JobKind
-from pipeline.workers import WorkerPool
 from schemas.change_event import Lane
 from schemas.document import Analysis
 from schemas.knowledge import Mention

