@@ -11,7 +11,7 @@ import msgspec
 
 from ops.cli.listening import listener
 from ops.connection import Connection, connect
-from pipeline.data_folder import holder_of
+from pipeline.embedded.data_folder import holder_of
 from pipeline.errors import InvalidConfiguration, ShinsenError
 from pipeline.settings import Settings
 

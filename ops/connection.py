@@ -10,7 +10,7 @@ import httpx
 import msgspec
 
 from ops.profile import read_settings
-from pipeline.data_folder import holder_of
+from pipeline.embedded.data_folder import holder_of
 from pipeline.errors import ShinsenError
 
 CONNECT_TIMEOUT_S = 5.0

@@ -8,7 +8,7 @@ from litestar import Litestar
 
 from api.app import create_app
 from ops.profile import with_remembered
-from pipeline.embedded import EmbeddedRuntime
+from pipeline.embedded.runtime import EmbeddedRuntime
 from pipeline.settings import Settings
 from pipeline.wiring import open_embedded
 

@@ -1,11 +1,11 @@
 """Apply: stage, commit, collect. The manifest's compare-and-set is the moment at which a version becomes visible."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
-from pipeline.clock import Clock, earlier
+from pipeline.clock import earlier
 from pipeline.link import Linked, access_rules, holds_changed_name, indexed_chunks, link, outcomes
 from pipeline.ports.chunk_index import ChunkIndex
 from pipeline.ports.graph import Graph
@@ -18,8 +18,14 @@ from schemas.document import Manifest
 
 RELINK_LIMIT = 1_000_000
 """Documents looked at for one changed name; a name in more documents than this is no name."""
+MARKED_AT_ONCE = 5_000
+"""Documents marked in one transaction."""
 LEASE_S = 20.0
-"""Age from which on the mark of a writer is taken for left behind: its document is published again by somebody."""
+"""Age from which on the mark of a writer is taken for left behind: its document is published again by somebody.
+
+By the clock of the state store. A mark is at most twice `_RENEW_S` old when its writer writes, so a writer may stand
+still for the rest of this between its look at the mark and the write.
+"""
 _RENEW_S = LEASE_S / 4
 """Age from which on a writer renews its marks before it writes to an index."""
 _CRASH_LEAD = 1
@@ -33,8 +39,8 @@ class Published(msgspec.Struct, frozen=True):
     relinks: list[str]
     """Documents that hold a name whose meaning this batch changed: marked, and to be linked again."""
     again: list[str] = []
-    """Documents of the batch on which this writer and another got in each other's way: whoever called publishes what
-    their records say now. Until then they keep this writer's mark."""
+    """Documents of the batch in whose indexes this writer may have written what does not stand, as another was in its
+    way: whoever called publishes what their records say now. Until then they keep this writer's mark."""
 
 
 class Applier:
@@ -55,18 +61,20 @@ class Applier:
         vector_model: str,
         announces: bool,
         writer: str,
-        clock: Clock,
+        lease_s: float = LEASE_S,
     ) -> None:
         """`writer` names this applier in its marks: another name for each that runs at the same time."""
         self.generation, self.announces = generation, announces
         self._state, self._chunks, self._graph, self._text_facts = state, chunks, graph, text_facts
-        self._vector_model, self._writer, self._clock = vector_model, writer, clock
+        self._vector_model, self._writer, self._lease_s = vector_model, writer, lease_s
         self._lock = asyncio.Lock()
         self._names: NameIndex | None = None
         self._known = 0
         self._classes: set[str] = set()
         self._revision = 0
-        self._marked_at = 0.0
+        self._marked_at, self._began = 0.0, ""
+        self._touched: set[str] = set()
+        """Documents of which something was written to an index, until they are ended or published again."""
 
     async def open(self) -> int:
         """Find out how far the indexes got and put the rest back to work; return how many documents that is.
@@ -109,16 +117,17 @@ class Applier:
             relinks = await self.look_up(committed.declared)
             self._revision += 1
             await self._collect(won)
-            again = await self._finish(won, _taken_by_surprise(won, committed), set(documents))
+            await self._finish(won, _taken_by_surprise(won, committed), set(documents))
             ends = dict(zip(newest, committed.won, strict=True))
-            lost = [one.manifest.document for one, ok in zip(linked, committed.won, strict=True) if not ok]
-            return Published([ends.get(n, False) for n in range(len(batch))], relinks, [*lost, *again])
+            again = sorted(set(documents) & self._touched)
+            return Published([ends.get(n, False) for n in range(len(batch))], relinks, again)
 
     # ---------------------------------------------------------------- before the commit
 
     async def _begin(self, documents: Sequence[str]) -> dict[str, Manifest]:
         self._marked_at = asyncio.get_running_loop().time()
-        begun = await self._state.begin(self.generation, documents, self._writer, self._clock(), self._known)
+        begun = await self._state.begin(self.generation, documents, self._writer, self._known)
+        self._began = begun.at
         self._learn(begun.changes)
         return begun.standing
 
@@ -148,26 +157,32 @@ class Applier:
             await self._state.remember_classes(list(rules.values()))
             self._classes.update(rules)
         documents = [one.manifest.document for one in linked]
+        self._touched.update(documents)
         pieces = [piece for one in linked for piece in indexed_chunks(one.prepared, self._vector_model)]
         if pieces:
-            await self._renew(documents)
-            await self._chunks.stage(pieces)
-        if any(one.facts for one in linked):
-            await self._renew(documents)
-        # At once: a SPARQL server is sent few requests then, and commits few times.
-        await asyncio.gather(
-            *(
-                self._graph.stage(one.manifest.document, one.manifest.facts_version, one.facts)
-                for one in linked
-                if one.facts
-            )
-        )
+            await self._write(documents, lambda: self._chunks.stage(pieces))
+        facts = [(one.manifest.document, one.manifest.facts_version, one.facts) for one in linked if one.facts]
+        if facts:
+            # At once: a SPARQL server is sent few requests then, and commits few times.
+            await self._write(documents, lambda: asyncio.gather(*(self._graph.stage(*one) for one in facts)))
+
+    async def _write(self, documents: Sequence[str], write: Callable[[], Awaitable[object]]) -> None:
+        """Write to an index under marks that stay fresh: nobody may take the writer for dead meanwhile."""
+        await self._renew(documents)
+        writing = asyncio.ensure_future(write())
+        try:
+            while not (await asyncio.wait({writing}, timeout=_RENEW_S))[0]:
+                await self._renew(documents)
+        finally:
+            writing.cancel()  # which says nothing to what has ended
+            await asyncio.gather(writing, return_exceptions=True)
+        await writing
 
     async def _renew(self, documents: Sequence[str]) -> None:
-        """Mark again after a long pause: by now the marks may have been taken for those of a dead writer."""
+        """Mark again after a pause, before the marks are taken for those of a dead writer, or when they were."""
         now = asyncio.get_running_loop().time()
         if now - self._marked_at > _RENEW_S:
-            await self._state.renew(self.generation, documents, self._writer, self._clock())
+            await self._state.renew(self.generation, documents, self._writer)
             self._marked_at = now
 
     # ---------------------------------------------------------------- the commit, and after it
@@ -194,7 +209,8 @@ class Applier:
         for change in changes:
             holders.update(await self._holders(change.name))
         relinks = sorted(holders)
-        await self._state.mark_relinks(self.generation, relinks)
+        for start in range(0, len(relinks), MARKED_AT_ONCE):
+            await self._state.mark_relinks(self.generation, relinks[start : start + MARKED_AT_ONCE])
         await self._state.looked_up(self.generation, changes)
         return relinks
 
@@ -210,29 +226,28 @@ class Applier:
         if not won:
             return
         chunks = {one.manifest.document: tuple(ref.id for ref in one.manifest.chunks) for one in won}
-        await self._chunks.collect(chunks, self._revision)
+        await self._write(list(chunks), lambda: self._chunks.collect(chunks, self._revision))
         versions = {one.manifest.document: one.manifest.facts_version for one in won if one.manifest.stage == "full"}
         if versions:
-            await self._graph.collect(versions, self._revision)
+            await self._write(list(chunks), lambda: self._graph.collect(versions, self._revision))
 
-    async def _finish(self, won: Sequence[Linked], surprised: set[str], documents: set[str]) -> list[str]:
-        """End what stands; return the documents to publish again.
+    async def _finish(self, won: Sequence[Linked], surprised: set[str], documents: set[str]) -> None:
+        """End what stands. The others stay touched.
 
-        They were linked before a name in them changed; or another writer has committed them since,
-        and we may have collected by a manifest that did not stand any more.
+        They were linked before a name in them changed; or another writer has committed them since, and we
+        may have written older attributes, or collected by a manifest that did not stand any more.
         """
         good = [one for one in won if one.manifest.document not in surprised]
         done = [self._ended(one) for one in good]
-        staged = {one.manifest.document for one in won}
         ok = await self._state.finish(
             self.generation,
             done,
             self._revision,
             writer=self._writer,
-            stale=earlier(self._clock(), LEASE_S),
-            left=sorted(documents - staged),
+            stale=earlier(self._began, self._lease_s),
+            left=sorted(documents - self._touched),
         )
-        return sorted(surprised | {one.manifest.document for one, stands in zip(good, ok, strict=True) if not stands})
+        self._touched -= {one.manifest.document for one, stands in zip(good, ok, strict=True) if stands}
 
     def _ended(self, one: Linked) -> Finish:
         if not self.announces or one.manifest.stage != "full" or one.prepared.withdrawn:

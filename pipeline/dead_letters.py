@@ -1,6 +1,7 @@
 """Dead letters: what cannot be applied, kept whole with the reason."""
 
 import hashlib
+import re
 from typing import Literal, cast
 
 import msgspec
@@ -14,6 +15,7 @@ RETRY_HEADER = "shinsen-event"
 """Carries the id of the event that a retried payload first had, so that its outcome is replaced."""
 LETTER_HEADER = "shinsen-letter"
 """Carries the id of the dead letter that is tried again."""
+_LETTER = re.compile(r"[0-9a-f]{24}")
 
 
 class BuriedRecord(msgspec.Struct, frozen=True):
@@ -26,6 +28,15 @@ class BuriedRecord(msgspec.Struct, frozen=True):
 def letter_id(event: str, code: str) -> str:
     """Return the id of an event's dead letter: 24 hex digits."""
     return hashlib.sha256(f"{event}\x1f{code}".encode()).hexdigest()[:24]
+
+
+def retried_letter(raw: RawEvent) -> str:
+    """Return the id of the dead letter that an event says it tries again; empty when it names none.
+
+    Anybody who may publish can write these headers: believe them only if the letter is known, and is of that event.
+    """
+    named = raw.headers.get(LETTER_HEADER, "")
+    return named if RETRY_HEADER in raw.headers and _LETTER.fullmatch(named) else ""
 
 
 def refused_event_id(raw: RawEvent) -> str:
@@ -47,7 +58,7 @@ def raw_letter(event: str, raw: RawEvent, error: InvalidEvent, at: str) -> DeadL
         reason=error.reason,
         document=error.document,
         position=error.position,
-        stage="reconcile" if error.code == "mixed_positions" else "decode",
+        stage="reconcile" if error.code in ("mixed_positions", "store_refused") else "decode",
         payload=raw.value or b"",
         headers={k: v for k, v in raw.headers.items() if k not in (RETRY_HEADER, LETTER_HEADER)},
         at=at,

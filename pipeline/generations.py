@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from pipeline.index_builder import IndexBuilder
+from pipeline.embedded.index_builder import IndexBuilder
 from pipeline.ports.chunk_index import ChunkIndex
 from pipeline.ports.graph import Graph
 from pipeline.ports.runtime import Indexes

@@ -1,15 +1,21 @@
 """Reconcile: only events that advance the position of their key pass; everything else ends here, counted."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from pipeline.errors import InvalidEvent
 from pipeline.ports.state import Advance, State
-from pipeline.source_notes import SourceNotes
+from pipeline.sources.notes import SourceNotes
 from schemas.change_event import ChangeEvent, document_key
 from schemas.outcome import Outcome, OutcomeName
 from schemas.record import Record
+
+LIFTED_AT_ONCE = 100
+"""Records that a truncate lifts in one transaction."""
+
+HandOn = Callable[[Sequence[Record]], Awaitable[None]]
+"""Takes records to work on, a page of those that a truncate lifts."""
 
 
 class Arrived(msgspec.Struct, frozen=True):
@@ -34,20 +40,26 @@ class Reconciler:
         self._state = state
         self._positioned: dict[tuple[str, str], bool] = {}
 
-    async def reconcile(self, batch: Sequence[Arrived], reconciled: Mapping[str, int] | None = None) -> Reconciled:
+    async def reconcile(
+        self, batch: Sequence[Arrived], reconciled: Mapping[str, int] | None = None, hand_on: HandOn | None = None
+    ) -> Reconciled:
         """Advance records; the caller announces `ended` before it commits its offset.
+
+        What a truncate lifts may be more than fits into memory: it goes to `hand_on` in pages, before this
+        returns, and is in `advanced` only without it. The order says nothing: a record that was handed on
+        may be there in `advanced` at an older position.
 
         `reconciled` (place → first offset above this batch and all before it) is noted with what the batch
         says of its sources, once the records have it: see `Sources.note_sources`.
         """
         done, notes = Reconciled([], [], []), SourceNotes()
         for run in _runs(batch):
-            await self._run(run, done, notes)
+            await self._run(run, done, notes, hand_on)
         if notes or reconciled:
             await self._state.note_sources(notes.all(), reconciled or {})
         return done
 
-    async def _run(self, run: Sequence[Arrived], done: Reconciled, notes: SourceNotes) -> None:
+    async def _run(self, run: Sequence[Arrived], done: Reconciled, notes: SourceNotes, hand_on: HandOn | None) -> None:
         passed: list[Arrived] = []
         for arrived in run:
             if arrived.event.op == "mark":
@@ -61,7 +73,13 @@ class Reconciler:
                 continue
             passed.append(arrived)
         if passed and passed[0].event.op == "truncate":
-            await self._truncate(passed[0], done)
+            async for page in self._truncated(passed[0]):
+                if hand_on is None:
+                    done.advanced.extend(page)
+                else:
+                    await hand_on(page)
+            event = passed[0].event
+            done.ended.append(_outcome(passed[0].event_id, event.document, event.position, "applied"))
             notes.saw(passed[0].event_id, passed[0].event)
             return
         offered = [_record(arrived) for arrived in passed]
@@ -84,20 +102,27 @@ class Reconciler:
                 position=event.position,
             )
 
-    async def _truncate(self, arrived: Arrived, done: Reconciled) -> None:
-        """Raise the floor, and lift all below it, deletes too, to a delete at the floor.
+    async def _truncated(self, arrived: Arrived) -> AsyncIterator[list[Record]]:
+        """Raise the floor, and lift all below it, deletes too, to a delete at the floor; yield them in pages.
 
         An event that arrives later but is older ends at the same delete: see `State.advance`. What is above
-        it is offered the delete too: it may have taken a column from below.
+        it is offered the delete too: it may have taken a column from below. What was lifted before a crash
+        is yielded again: it may not have been handed on.
         """
         event = arrived.event
         await self._state.set_floor(event.source, event.collection, event.position, event.version, event.occurred_at)
-        prefix = document_key(event.source, event.collection, "")
-        there = [record async for record in self._state.scan_records(prefix)]
-        for result in await self._state.advance([_lifted(record, arrived) for record in there]):
-            if result.result in ("advanced", "filled"):
-                done.advanced.append(result.record)
-        done.ended.append(_outcome(arrived.event_id, event.document, event.position, "applied"))
+        lifted: list[Record] = []
+        async for record in self._state.scan_records(document_key(event.source, event.collection, "")):
+            lifted.append(_lifted(record, arrived))
+            if len(lifted) == LIFTED_AT_ONCE:
+                yield await self._lift(lifted)
+                lifted = []
+        if lifted:
+            yield await self._lift(lifted)
+
+    async def _lift(self, lifted: Sequence[Record]) -> list[Record]:
+        results = await self._state.advance(lifted)
+        return [one.record for one in results if one.result in ("advanced", "redelivered", "filled")]
 
 
 def _runs(batch: Sequence[Arrived]) -> Iterator[list[Arrived]]:

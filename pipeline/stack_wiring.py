@@ -26,13 +26,13 @@ from pipeline.replay.kafka_supply import Installation, KafkaSupply
 from pipeline.replay.replays import StateReplays
 from pipeline.settings import Settings
 from pipeline.settling import Settling
-from pipeline.stack_door import StackDoor
-from pipeline.stack_generations import StackGenerations
-from pipeline.stack_lag import LagReader
-from pipeline.stack_outcomes import OutcomeFollower
-from pipeline.stack_runtime import StackRuntime
-from pipeline.stack_signals import StackSignals, StackStages
-from pipeline.stack_sources import SourcePlaces
+from pipeline.stack.door import StackDoor
+from pipeline.stack.generations import StackGenerations
+from pipeline.stack.lag import LagReader
+from pipeline.stack.outcomes import OutcomeFollower
+from pipeline.stack.runtime import StackRuntime
+from pipeline.stack.signals import StackSignals, StackStages
+from pipeline.stack.sources import SourcePlaces
 from pipeline.wiring import Configuration, open_models, versions
 from schemas.topics import Topics, topics
 

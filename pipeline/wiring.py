@@ -20,13 +20,14 @@ from pipeline.backends.log_sqlite import SqliteChangeLog
 from pipeline.backends.state_sqlite import open_state_database, sqlite_state
 from pipeline.backends.stub_faults import StubFaults
 from pipeline.clock import system_clock
-from pipeline.data_folder import DataFolder
 from pipeline.dictionary_change import DictionaryChange
-from pipeline.embedded import EmbeddedRuntime
+from pipeline.embedded.data_folder import DataFolder
+from pipeline.embedded.index_builder import IndexBuilder
+from pipeline.embedded.runtime import EmbeddedRuntime
 from pipeline.errors import InvalidConfiguration
 from pipeline.generations import Opener, OpenGeneration
-from pipeline.index_builder import IndexBuilder
 from pipeline.mapping import Mappings, load_mappings
+from pipeline.model_workers.pool import WorkerPool
 from pipeline.ports.models import Analyzer, Embedder
 from pipeline.ports.state import State
 from pipeline.prepare import Preparer
@@ -39,7 +40,6 @@ from pipeline.text.identifiers import Identifiers
 from pipeline.text.lexicon import Lexicon
 from pipeline.text.patterns import load_identifiers
 from pipeline.text.units import load_units
-from pipeline.workers import WorkerPool
 
 log = structlog.get_logger(__name__)
 
@@ -115,7 +115,6 @@ def _opener(settings: Settings, state: State, preparer: Preparer, text_facts: Te
             vector_model=vector_model,
             announces=live,
             writer="embedded",
-            clock=system_clock,
         )
         builder = IndexBuilder(
             state, preparer, applier, staged=live, workers=worker_count(settings), clock=system_clock

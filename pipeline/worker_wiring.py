@@ -27,7 +27,7 @@ from pipeline.ports.state import Generation, State
 from pipeline.prepare import Preparer
 from pipeline.reconcile import Reconciler
 from pipeline.settings import Settings
-from pipeline.stack_lag import LagReader, Stage
+from pipeline.stack.lag import LagReader, Stage
 from pipeline.stack_wiring import OpenIndexes, open_indexes, open_state, stack_topics
 from pipeline.steps.chunk import ChunkLimits
 from pipeline.wiring import Configuration, open_models, versions
@@ -100,12 +100,11 @@ class Workshop:
             vector_model=self._vector_model,
             announces=announces,
             writer=self._writer,
-            clock=system_clock,
         )
         analyzing = Analyzing(name, topics, self._state, self._preparer, self._outbox, system_clock)
         applying = Applying(topics, self._state, self._preparer, applier, self._outbox, system_clock)
         one = self._open[name] = _Open(indexes, topics, analyzing, applying)
-        one.sweep = Sweep(self._state, applying, partial(self._left, name, topics), system_clock)
+        one.sweep = Sweep(self._state, applier, applying.send_references, partial(self._left, name, topics))
 
     async def _left(self, generation: str, topics: GenerationTopics) -> int:
         """Return how many messages of a generation's stages nobody has acknowledged."""

@@ -15,7 +15,7 @@ from typing import Any
 
 from ops.bench.corpus import event, events
 from ops.bench.report import machine, peak_memory_mib, percentile, say, spread
-from pipeline.embedded import EmbeddedRuntime
+from pipeline.embedded.runtime import EmbeddedRuntime
 from pipeline.settings import Settings
 from pipeline.wiring import open_embedded
 from schemas.change_event import Lane, RawEvent

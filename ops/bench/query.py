@@ -16,7 +16,7 @@ import httpx
 from api.app import create_app
 from ops.bench.corpus import PARTS, SIGNS, SITES, event
 from ops.bench.report import machine, percentile, say, spread
-from pipeline.embedded import EmbeddedRuntime
+from pipeline.embedded.runtime import EmbeddedRuntime
 from pipeline.settings import Settings
 from pipeline.wiring import open_embedded
 from schemas.access import access_rule

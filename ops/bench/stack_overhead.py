@@ -32,7 +32,6 @@ from pipeline.agents.analyzing import COLD
 from pipeline.agents.lane_app import BATCH
 from pipeline.apply import Applier
 from pipeline.backends.cache_postgres import PostgresCache
-from pipeline.clock import system_clock
 from pipeline.decoding import admit
 from pipeline.errors import InvalidEvent
 from pipeline.prepare import Prepared, Preparer
@@ -79,7 +78,6 @@ class Steps:
             vector_model=embedder.model,
             announces=True,
             writer="bench",
-            clock=system_clock,
         )
         return self
 

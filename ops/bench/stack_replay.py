@@ -20,7 +20,7 @@ from ops.bench.stack_stores import Contents, contents, raw_rates
 from ops.stack.process import Process
 from pipeline.ports.generations import ReplayPlan
 from pipeline.ports.state import State
-from pipeline.stack_runtime import StackRuntime
+from pipeline.stack.runtime import StackRuntime
 from pipeline.stack_wiring import open_stack_runtime
 
 GOAL = 0.40

@@ -17,7 +17,7 @@ from api.app import create_app
 from ops.bench.corpus import events
 from ops.bench.ingest import raw
 from ops.bench.report import machine, peak_memory_mib, say
-from pipeline.embedded import EmbeddedRuntime
+from pipeline.embedded.runtime import EmbeddedRuntime
 from pipeline.errors import Backpressure
 from pipeline.settings import Settings
 from pipeline.wiring import open_embedded

@@ -13,7 +13,7 @@ from rich.markup import escape
 
 from ops.cli.logs import log_at
 from ops.connection import ApiProblem, NoDataFolder, Unreachable
-from pipeline.data_folder import DataFolderBusy
+from pipeline.embedded.data_folder import DataFolderBusy
 from pipeline.errors import (
     BackendUnavailable,
     Backpressure,

@@ -1,4 +1,4 @@
-"""Starts again what has ended by itself, after longer and longer pauses, and not for ever."""
+"""Starts again what has ended by itself, after longer and longer pauses, as long as its configuration is right."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -7,12 +7,12 @@ from pathlib import Path
 
 from ops.stack import process, servers, state
 from ops.stack.errors import StackError, tail
-from ops.stack.programs import WRONG_CONFIGURATION
+from ops.stack.programs import WRONG_CONFIGURATION, Api, Worker
 from ops.stack.server import Server
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 30.0
-# Some three minutes of pauses.
-MOST_DEATHS = 10
+# From then on (some three minutes of pauses) each end is one line: somebody has to look.
+MANY_DEATHS = 10
 # Whoever has lived that long begins anew with short pauses.
 STEADY_S = 120.0
 LOG_LINES = 6
@@ -37,13 +37,13 @@ class Supervisor:
         say: Callable[[str], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`say` gets a message whenever something ends, starts again, or is given up."""
+        """`say` gets a message whenever something ends, starts again, or is given up for its configuration."""
         self._members = [_Member(server, clock()) for server in members]
         self._data_dir, self._say, self._clock = data_dir.resolve(), say, clock
 
     @property
     def given_up(self) -> list[str]:
-        """Names of those that ended too often."""
+        """Names of those that their configuration does not let start."""
         return [member.server.name for member in self._members if member.given_up]
 
     def tick(self) -> None:
@@ -66,15 +66,20 @@ class Supervisor:
         name, log = member.server.name, Path(record.log)
         code = process.exit_code(record.process) if record.process is not None else None
         how = "ended" if code is None else f"ended with exit code {code}" if code >= 0 else f"was killed ({-code})"
-        if code == WRONG_CONFIGURATION or member.deaths > MOST_DEATHS:
+        todo = f"put right what the log says, then: python -m ops.stack up {name} --data {self._data_dir}"
+        if code == WRONG_CONFIGURATION and isinstance(member.server, Worker | Api):  # Go ends so when it crashes
             member.given_up = True
-            why = "its configuration is wrong" if code == WRONG_CONFIGURATION else f"{member.deaths} times in a row"
-            todo = f"put right what the log says, then: python -m ops.stack up {name} --data {self._data_dir}"
-            self._say(str(StackError(f"{name} {how}; it is not started again: {why}", log=log, todo=todo)))
+            why = f"{name} {how}; it is not started again: its configuration is wrong"
+            self._say(str(StackError(why, log=log, todo=todo)))
             return
         pause = min(FIRST_PAUSE_S * 2 ** (member.deaths - 1), LONGEST_PAUSE_S)
         member.retry_at = self._clock() + pause
-        self._say("\n".join([f"{name} {how}; it starts again in {pause:.0f} s. Log: {log}", *tail(log, LOG_LINES)]))
+        said = f"{name} {how}; it starts again in {pause:.0f} s. Log: {log}"
+        if member.deaths == MANY_DEATHS:
+            said = str(StackError(f"{said}\nIt ended {member.deaths} times in a row; it goes on", log=log, todo=todo))
+        elif member.deaths < MANY_DEATHS:
+            said = "\n".join([said, *tail(log, LOG_LINES)])
+        self._say(said)
 
     def _start(self, member: _Member) -> None:
         member.retry_at, member.since = None, self._clock()
@@ -83,4 +88,4 @@ class Supervisor:
         except StackError as error:
             self._say(f"{member.server.name} could not be started: {error}")
         else:
-            self._say(f"{member.server.name} started again (try {member.deaths} of {MOST_DEATHS})")
+            self._say(f"{member.server.name} started again (try {member.deaths})")

@@ -1,6 +1,7 @@
 """`python -m pipeline.agents run` starts a worker; `create-topics` makes the topics it needs.
 
 Settings come from the environment (SHINSEN_KAFKA, SHINSEN_POSTGRES, SHINSEN_WEAVIATE, SHINSEN_SPARQL, ...).
+At its start a worker waits for stores that are away, as long as that takes, and says so in its log.
 Exit code 2: configured wrongly, the message says what to do. Other than 0: start it again, nothing is lost.
 """
 
@@ -10,14 +11,18 @@ import logging
 import os
 import sys
 import threading
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from functools import partial
+from typing import TypeVar
 
 import structlog
 from mode import Worker as Process
 
+from pipeline.agents.batches import growing_pauses
 from pipeline.agents.service import STAGES, Worker
 from pipeline.agents.topic_admin import check_topics, create_topics
-from pipeline.errors import InvalidConfiguration, ShinsenError
+from pipeline.errors import BackendUnavailable, InvalidConfiguration, ShinsenError
 from pipeline.logs import log_at
 from pipeline.settings import Settings
 from pipeline.stack_wiring import check_stack_settings, live_generation, open_state, stack_topics
@@ -25,6 +30,7 @@ from pipeline.worker_wiring import open_workshop
 from schemas.topics import Topic, generation_topics
 
 log = structlog.get_logger(__name__)
+T = TypeVar("T")
 
 CRASH_S = 5.0
 """Until a worker of which a part failed is gone."""
@@ -41,7 +47,8 @@ def main() -> int:
         if arguments.command == "create-topics":
             asyncio.run(_create(settings))
         else:
-            asyncio.run(check_topics(settings.kafka, stack_topics(settings).all()))
+            log_at(settings.log_level)
+            asyncio.run(_when_up(partial(check_topics, settings.kafka, stack_topics(settings).all())))
     except ShinsenError as error:
         print(error, file=sys.stderr)
         return 2 if isinstance(error, InvalidConfiguration) else 1
@@ -77,11 +84,28 @@ async def _create(settings: Settings) -> None:
 
 def _work(settings: Settings, stages: tuple[str, ...], generations: tuple[str, ...]) -> None:
     """Run a worker until it is told to stop, or fails."""
-    log_at(settings.log_level)
     for chatty in ("httpx", "httpcore"):
         logging.getLogger(chatty).setLevel(logging.WARNING)  # a line for each request
     worker = _Shift(settings, stages, generations)
-    Process(worker, loglevel=settings.log_level, redirect_stdouts=False, quiet=True).execute_from_commandline()
+    try:
+        Process(worker, loglevel=settings.log_level, redirect_stdouts=False, quiet=True).execute_from_commandline()
+    except SystemExit:
+        if worker.refused is not None:
+            print(worker.refused, file=sys.stderr)
+            raise SystemExit(2) from worker.refused
+        raise
+
+
+async def _when_up(work: Callable[[], Awaitable[T]]) -> T:
+    """Do work as soon as the servers that it needs answer; until then wait longer and longer, and say so."""
+    pauses = growing_pauses(None)
+    while True:
+        try:
+            return await work()
+        except BackendUnavailable as error:
+            pause = next(pauses)
+            log.warning("worker_waits", reason=str(error), seconds=pause)
+            await asyncio.sleep(pause)
 
 
 def _gone_in(seconds: float) -> None:
@@ -97,14 +121,22 @@ class _Shift(Worker):
     def __init__(self, settings: Settings, stages: tuple[str, ...], generations: tuple[str, ...]) -> None:
         self._settings = settings
         self._resources = AsyncExitStack()
+        self.refused: InvalidConfiguration | None = None
+        """Why it could not start, where starting it again is no use."""
         super().__init__(stages=stages, pinned=generations)
 
     async def on_start(self) -> None:
         """Open the stores, and start what is to be served now."""
-        shop, state, built_with = await self._resources.enter_async_context(open_workshop(self._settings))
-        await live_generation(state, built_with)
-        self.equip(shop, state, built_with)
-        await super().on_start()
+        try:
+            shop, state, built_with = await _when_up(
+                lambda: self._resources.enter_async_context(open_workshop(self._settings))
+            )
+            await _when_up(partial(live_generation, state, built_with))
+            self.equip(shop, state, built_with)
+            await _when_up(super().on_start)
+        except InvalidConfiguration as error:
+            self.refused = error
+            raise
 
     def _crash(self, reason: BaseException) -> None:
         """End the process soon, whatever still hangs: a failed part of Faust can take minutes to stop."""

@@ -2,7 +2,9 @@
 
 import asyncio
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import aclosing
+from typing import TypeVar
 
 import msgspec
 
@@ -20,8 +22,13 @@ from schemas.messages import Analyzed
 from schemas.outcome import Outcome
 from schemas.topics import APPLIED, GenerationTopics
 
+T = TypeVar("T")
+
 COLD = 8
 """Documents that are embedded together: what is ready is published before."""
+REFERRED = 8
+"""Documents prepared together that a batch only refers to: the reference is small, the document may be as large as an
+event."""
 AT_ONCE: dict[Lane, int] = {"live": 64, "bulk": 16}
 """Documents published at once: a change waits for the imports that are being published, but not for long."""
 ROUNDS = 20
@@ -36,6 +43,8 @@ class _Taken(msgspec.Struct):
     times: dict[str, Times] = {}
     origins: dict[str, tuple[str, str]] = {}
     """Event to (document, position)."""
+    said: set[str] = set()
+    """Events whose ends were announced."""
 
 
 class Applying:
@@ -62,12 +71,12 @@ class Applying:
         todo = await self._state.unfinished(self.applier.generation, wanted, announces=self.applier.announces)
         referred = sorted(taken.referred & todo)
         inline = [one for name, one in taken.inline.items() if name in todo and name not in taken.referred]
-        again = await self._all(inline, lane)
+        again = await self._all(inline, taken, lane)
         again += referred
         for _ in range(ROUNDS):
             if not again:
                 break
-            again = await self._all(await self._from_records(again, taken, lane), lane)
+            again = await self._referred(again, taken, lane)
         if again:
             raise BackendUnavailable(f"{again[0]}: other writers are in the way all the time; again")
         await self._announce(taken)
@@ -119,19 +128,48 @@ class Applying:
 
     # ---------------------------------------------------------------- publishing
 
-    async def _all(self, batch: Sequence[Prepared], lane: Lane) -> list[str]:
-        """Publish documents, those that need vectors last; return those to publish again."""
+    async def _referred(self, documents: Sequence[str], taken: _Taken, lane: Lane) -> list[str]:
+        """Publish documents as their records say, a few at a time; return those to publish again."""
+        again: list[str] = []
+        for part in _parts(documents, REFERRED):
+            again += await self._all(await self._from_records(part, taken, lane), taken, lane)
+        return again
+
+    async def _all(self, batch: Sequence[Prepared], taken: _Taken, lane: Lane) -> list[str]:
+        """Publish documents, those that need vectors last; return those to publish again.
+
+        The ends of a part are announced when it is published: who waits for it waits for no other.
+        """
         if not batch:
             return []
         cold = await self._preparer.with_cached_vectors(batch)
         names = {one.record.document for one in cold}
         ready = [one for one in batch if one.record.document not in names]
         again: list[str] = []
-        for start in range(0, len(ready), AT_ONCE[lane]):
-            again += await self._publish(ready[start : start + AT_ONCE[lane]])
-        for start in range(0, len(cold), COLD):
-            again += await self._publish(await self._embedded(cold[start : start + COLD], lane))
+        for part in _parts(ready, AT_ONCE[lane]):
+            again += await self._publish(part)
+            await self._announce(taken, part)
+        async with aclosing(self._embedding(cold, lane)) as embedded:
+            async for part in embedded:
+                again += await self._publish(part)
+                await self._announce(taken, part)
         return again
+
+    async def _embedding(self, batch: Sequence[Prepared], lane: Lane) -> AsyncGenerator[Sequence[Prepared], None]:
+        """Yield parts with their vectors; the models work on the next one while one is published."""
+        parts = _parts(batch, COLD)
+        coming = asyncio.create_task(self._embedded(parts[0], lane)) if parts else None
+        try:
+            for following in [*parts[1:], None]:
+                if coming is None:
+                    return
+                part = await coming
+                coming = asyncio.create_task(self._embedded(following, lane)) if following else None
+                yield part
+        finally:
+            if coming is not None:
+                coming.cancel()
+                await asyncio.gather(coming, return_exceptions=True)
 
     async def _embedded(self, batch: Sequence[Prepared], lane: Lane) -> list[Prepared]:
         async def embed(some: Sequence[Prepared]) -> None:
@@ -170,22 +208,31 @@ class Applying:
 
     # ---------------------------------------------------------------- ends
 
-    async def _announce(self, taken: _Taken) -> None:
-        """Say on the topic how events ended; what the state store knows is the truth."""
-        if not self.applier.announces or not taken.origins:
+    async def _announce(self, taken: _Taken, published: Sequence[Prepared] | None = None) -> None:
+        """Say on the topic how events ended, those of `published` or all; what the state store knows is the truth."""
+        left = {event: origin for event, origin in taken.origins.items() if event not in taken.said}
+        if published is not None:
+            documents = {one.record.document for one in published}
+            left = {event: origin for event, origin in left.items() if origin[0] in documents}
+        if not self.applier.announces or not left:
             return
-        known = await self._state.outcomes(list(taken.origins))
         applied = milliseconds(time.time())
+        known = await self._state.outcomes(list(left))
         said: list[tuple[Outcome, Times]] = []
         for event, outcome in known.items():
-            document, position = taken.origins[event]
+            document, position = left[event]
             ended = Outcome(event=event, document=document, position=position, outcome=outcome)
             said.append((ended, {**taken.times.get(document, {}), APPLIED: applied}))
         await self._outbox.outcomes(said)
+        taken.said.update(known)
 
     async def send_references(self, documents: Iterable[str]) -> None:
         """Have documents applied as their records say, by whoever has their partitions."""
         await self._outbox.references(self._topics, documents)
+
+
+def _parts(batch: Sequence[T], size: int) -> list[Sequence[T]]:
+    return [batch[start : start + size] for start in range(0, len(batch), size)]
 
 
 def _take_inline(taken: _Taken, prepared: Prepared, times: Times) -> None:

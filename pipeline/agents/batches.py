@@ -1,6 +1,7 @@
 """Batches by hand, and waiting for what is down: the two parts of the pattern that loses nothing (PITFALLS.md)."""
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
 
@@ -64,9 +65,9 @@ async def persist(work: Callable[[], Awaitable[object]], pauses: Iterator[float]
     await work()
 
 
-def growing_pauses() -> Iterator[float]:
-    """Yield the pauses between tries."""
+def growing_pauses(tries: int | None = TRIES) -> Iterator[float]:
+    """Yield the pauses between so many tries; without end for None."""
     pause = FIRST_PAUSE
-    for _ in range(TRIES - 1):
+    for _ in itertools.repeat(None) if tries is None else range(tries - 1):
         yield pause
         pause = min(2 * pause, LONGEST_PAUSE)

@@ -5,7 +5,6 @@ from typing import Any
 
 import msgspec
 
-from pipeline.dead_letters import RETRY_HEADER
 from schemas.change_event import Lane, RawEvent
 from schemas.topics import ARRIVED, RECONCILED
 
@@ -18,7 +17,7 @@ class Delivered(msgspec.Struct, frozen=True):
     """A message of a topic."""
 
     id: str
-    """`<topic>-<partition>-<offset>`, or the id that a retried payload first had."""
+    """`<topic>-<partition>-<offset>`; for `reconcile`, of a retried payload, the id that it first had."""
     raw: RawEvent
     times: Times
     place: str = ""
@@ -42,7 +41,7 @@ def delivered(message: Any, lane: Lane) -> Delivered:
     times = {name: headers[name] for name in (ARRIVED, RECONCILED) if name in headers}
     times.setdefault(ARRIVED, milliseconds(message.timestamp))
     place = f"{message.topic}-{message.partition}"
-    return Delivered(headers.get(RETRY_HEADER) or f"{place}-{message.offset}", raw, times, place, message.offset)
+    return Delivered(f"{place}-{message.offset}", raw, times, place, message.offset)
 
 
 def milliseconds(moment: float) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import itertools
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
@@ -20,6 +21,8 @@ Message = tuple[str, bytes, bytes, Headers]
 """Topic, key, value, headers."""
 LARGEST_INLINE = 256 << 10
 """Bytes of an analyzed document; a larger one goes by reference."""
+AT_ONCE = 1_000
+"""Messages that wait for the brokers at a time."""
 _ROOM = 64 << 10
 """Of a message's limit, for its key and headers."""
 
@@ -48,7 +51,7 @@ class Outbox:
 
     async def records(self, records: Iterable[tuple[Record, Times]]) -> None:
         """Send records to the topic of their lane; the columns of a very large one stay in the state store."""
-        await self.send([self._record(record, times) for record, times in records])
+        await self.send(self._record(record, times) for record, times in records)
 
     def _record(self, record: Record, times: Times) -> Message:
         topic = self._topics.records_bulk if record.lane == "bulk" else self._topics.records
@@ -73,7 +76,7 @@ class Outbox:
         """Ask for documents to be applied again as their records say, by whoever has their partitions."""
         topic = topics.analyzed_bulk if lane == "bulk" else topics.analyzed
         await self.send(
-            [(topic.name, name.encode(), msgspec.msgpack.encode(Analyzed(document=name)), []) for name in documents]
+            (topic.name, name.encode(), msgspec.msgpack.encode(Analyzed(document=name)), []) for name in documents
         )
 
     async def outcomes(self, outcomes: Sequence[tuple[Outcome, Times]]) -> None:
@@ -92,10 +95,13 @@ class Outbox:
             messages.append((topic.name, key, value, headers))
         await self.send(messages)
 
-    async def send(self, messages: Sequence[Message]) -> None:
-        """Send to any topics; return when all are confirmed."""
-        if not messages:
-            return
+    async def send(self, messages: Iterable[Message]) -> None:
+        """Send to any topics, some at a time; return when all are confirmed."""
+        coming = iter(messages)
+        while part := list(itertools.islice(coming, AT_ONCE)):
+            await self._send(part)
+
+    async def _send(self, messages: Sequence[Message]) -> None:
         producer = await self._connected()
         try:
             sent = [

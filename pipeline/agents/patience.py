@@ -22,8 +22,9 @@ IN_A_ROW = 3
 class Patience:
     """Counts failures by document, for one stage of one process."""
 
-    def __init__(self, models_work: Callable[[], Awaitable[bool]]) -> None:
-        self._models_work = models_work
+    def __init__(self, models_work: Callable[[], Awaitable[bool]], *, in_order: bool = False) -> None:
+        """`in_order`: nothing is done while something before it is still to be tried again."""
+        self._models_work, self._in_order = models_work, in_order
         self._failures: dict[str, int] = {}
         self._down: dict[str, int] = {}
         self._in_a_row = 0
@@ -63,7 +64,7 @@ class Patience:
                 await work([item])
                 self._passed([name(item)])
             except Exception as error:  # see above
-                if _is_down(error) and len(items) == 1:
+                if _is_down(error) and (len(items) == 1 or self._in_order):
                     raise
                 if _is_down(error):
                     refused.append((item, error))
@@ -74,6 +75,8 @@ class Patience:
                 verdict = self._verdict(name(item), error, works)
                 again = error if verdict is None else again
                 aside += [(item, verdict)] if verdict is not None else []
+                if again is not None and self._in_order:
+                    break
         others = len(refused) < len(items)
         for item, refusal in refused:
             verdict = self._refusal(name(item), refusal) if others else None
@@ -102,6 +105,9 @@ class Patience:
         return InvalidEvent("store_refused", f"{document}: a store refuses it, and takes others: {error}; see its log")
 
     def _verdict(self, document: str, error: Exception, works: bool) -> InvalidEvent | None:
+        if isinstance(error, InvalidEvent):  # a store said that it never takes this, however often it is tried
+            log.warning("document_refused", document=document, reason=str(error))
+            return error
         failures = self._failures[document] = self._failures.get(document, 0) + 1
         if isinstance(error, ModelFailed):
             if failures < MODEL_ATTEMPTS or not works:

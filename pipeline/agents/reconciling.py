@@ -2,20 +2,22 @@
 
 import asyncio
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 import msgspec
 
 from pipeline.agents.delivery import Delivered, Times, milliseconds
 from pipeline.agents.outbox import Outbox
+from pipeline.agents.patience import Patience
 from pipeline.clock import Clock
-from pipeline.dead_letters import LETTER_HEADER, raw_letter
+from pipeline.dead_letters import RETRY_HEADER, raw_letter, retried_letter
 from pipeline.decoding import admit
 from pipeline.errors import BackendUnavailable, InvalidEvent
 from pipeline.mapping import Mappings
 from pipeline.ports.state import State
 from pipeline.reconcile import Arrived, Reconciler
-from pipeline.source_epochs import SourceEpochs
+from pipeline.sources.epochs import SourceEpochs
 from schemas.change_event import RawEvent
 from schemas.outcome import DeadLetter, Outcome
 from schemas.record import Record
@@ -50,17 +52,55 @@ class Reconciling:
     ) -> None:
         self._state, self._mappings, self._reconciler, self._outbox = state, mappings, reconciler, outbox
         self._max_event, self._clock = max_event, clock
+        # What comes later in a partition must not count as read before what came first has ended.
+        self._patience = Patience(_no_models, in_order=True)
 
     async def take(self, batch: Sequence[Delivered]) -> None:
-        """Bring a batch into the records. Raises BackendUnavailable: then all of it is to be taken again."""
+        """Bring a batch into the records. Raises BackendUnavailable: then all of it is to be taken again.
+
+        A message that the state store never takes, or on which we fail again and again, is put aside.
+        """
+        named, letters = await self._named(batch)
+        ends = {message.place: message.offset + 1 for message in batch}
+        left = dict(ends)
+
+        async def bring(some: Sequence[Delivered]) -> None:
+            whole = len(some) == len(batch)
+            await self._bring(some, ends if whole else {}, letters)
+            if whole:
+                left.clear()
+
+        aside = await self._patience.each(named, lambda message: message.id, bring)
+        if aside:
+            await self._put_aside(aside, letters)
+        if left:  # done one by one: how far all is read is known only now
+            await self._state.note_sources([], left)
+
+    async def _named(self, batch: Sequence[Delivered]) -> tuple[list[Delivered], dict[str, str]]:
+        """Return the messages, retries under the id that they first had, and the letters that these try again, by id.
+
+        A message that only says that it is a retry keeps its own id: else it could end somebody else's event.
+        """
+        named: list[Delivered] = []
+        letters: dict[str, str] = {}
+        for message in batch:
+            said = retried_letter(message.raw)
+            letter = await self._state.dead_letter(said) if said else None
+            if letter is not None and letter.event and letter.event == message.raw.headers[RETRY_HEADER]:
+                letters[letter.event] = letter.id
+                named.append(msgspec.structs.replace(message, id=letter.event))
+            else:
+                named.append(message)
+        return named, letters
+
+    async def _bring(self, batch: Sequence[Delivered], ends: Mapping[str, int], retries: Mapping[str, str]) -> None:
         # Read with each batch: an epoch that was declared holds for all that came after it.
         epochs = SourceEpochs(await self._state.epochs())
         decoded = await asyncio.to_thread(self._decode_all, batch, epochs)
-        ends = {message.place: message.offset + 1 for message in batch}
-        result = await self._reconciler.reconcile(decoded.arrived, ends)
         messages = {message.id: message for message in batch}
-        retried = [m.raw.headers[LETTER_HEADER] for m in batch if LETTER_HEADER in m.raw.headers]
-        if retried:  # before the new letters: what is refused again is open again
+        hand_on = partial(self._send, messages=messages)
+        result = await self._reconciler.reconcile(decoded.arrived, ends, hand_on)
+        if retried := [retries[message.id] for message in batch if message.id in retries]:
             await self._state.resolve(retried)
         for arrived, error in result.refused:
             raw = _origin(messages, arrived.event_id).raw
@@ -73,6 +113,14 @@ class Reconciling:
             await self._state.announce(ended)
         await self._send(result.advanced, messages)
         await self._announce([*ended, *(_buried(letter) for letter, _ in decoded.letters)], messages)
+
+    async def _put_aside(self, aside: Sequence[tuple[Delivered, InvalidEvent]], retries: Mapping[str, str]) -> None:
+        if retried := [retries[message.id] for message, _ in aside if message.id in retries]:
+            await self._state.resolve(retried)
+        letters = [(raw_letter(m.id, m.raw, error, self._clock()), m.raw) for m, error in aside]
+        await self._outbox.dead_letters(letters)
+        await self._state.bury([letter for letter, _ in letters])
+        await self._announce([_buried(letter) for letter, _ in letters], {m.id: m for m, _ in aside})
 
     # ---------------------------------------------------------------- decoding
 
@@ -129,6 +177,10 @@ class Reconciling:
             times = {**_origin(messages, outcome.event).times, RECONCILED: reconciled}
             said.append((msgspec.structs.replace(outcome, outcome=known.get(outcome.event, outcome.outcome)), times))
         await self._outbox.outcomes(said)
+
+
+async def _no_models() -> bool:
+    return True
 
 
 def _buried(letter: DeadLetter) -> Outcome:

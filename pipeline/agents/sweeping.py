@@ -1,70 +1,99 @@
 """The sweep: what somebody left half done is asked for again, out of what the state store says."""
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
+import msgspec
 import structlog
 
-from pipeline.agents.applying import Applying
-from pipeline.apply import LEASE_S
-from pipeline.clock import Clock, earlier
+from pipeline.apply import LEASE_S, Applier
 from pipeline.ports.state import State
 
 log = structlog.get_logger(__name__)
 
 EVERY_S = 3.0
 WHOLE_EVERY_S = 600.0
-"""Between looks at all records, for documents that are behind although no mark says so."""
+"""Between looks at all records, for documents that are behind although no mark says so; and the longest pause before
+a document is asked for again."""
 PAGE = 1_000
 
 
-class Sweep:
-    """Run by the owner of the first partition of a generation's analyzed documents, when nothing is under way.
+class _Left(msgspec.Struct):
+    """A document that is left over at each look since a time."""
 
-    A document must be left over at two looks in a row: it may just have been on its way.
+    since: float
+    """When it was first seen, or last asked for."""
+    asked: int = 0
+
+
+class Sweep:
+    """Run by the owner of the first partition of a generation's analyzed documents.
+
+    What is left over may just be on its way. Where nothing else is, two looks tell; under load it must be there for
+    longer, and if it is on its way after all, to ask for it does no harm. Each time that it was asked for, the
+    next wait is twice as long, so that a backlog is not filled with repetitions.
     """
 
-    def __init__(self, state: State, applying: Applying, lag: Callable[[], Awaitable[int]], clock: Clock) -> None:
-        self._state, self._applying, self._lag, self._clock = state, applying, lag, clock
-        self._seen: set[str] = set()
-        self._unlooked: set[int] = set()
-        self._next = time.monotonic() + EVERY_S
+    def __init__(
+        self,
+        state: State,
+        applier: Applier,
+        send: Callable[[Iterable[str]], Awaitable[None]],
+        lag: Callable[[], Awaitable[int]],
+        *,
+        seconds: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`send` asks for documents to be applied again; `lag` says how many messages are on their way."""
+        self._state, self._applier, self._send, self._lag, self._seconds = state, applier, send, lag, seconds
+        self._left: dict[str, _Left] = {}
+        self._unlooked: dict[int, float] = {}
+        self._next = seconds() + EVERY_S
         self._whole = 0.0
 
     async def sweep(self) -> int:
         """Do what is due; return how many documents were asked for. Raises BackendUnavailable."""
-        now = time.monotonic()
+        now = self._seconds()
         if now < self._next:
             return 0
         self._next = now + EVERY_S
-        if await self._lag():
-            self._seen, self._unlooked = set(), set()
-            return 0
-        generation, announces = self._applying.applier.generation, self._applying.applier.announces
-        await self._look_up(generation)
-        stale = earlier(self._clock(), LEASE_S)
-        found = await self._state.leftovers(generation, stale=stale, announces=announces, limit=PAGE)
-        again = [document for document in found if document in self._seen]
-        self._seen = set(found)
-        if now >= self._whole:
-            again += await self._behind(generation)
+        quiet = not await self._lag()
+        asked = await self._ask(await self._look_up(now))
+        found = await self._state.leftovers(
+            self._applier.generation, older_s=LEASE_S, announces=self._applier.announces, limit=PAGE
+        )
+        asked += await self._ask(self._overdue(found, now, EVERY_S if quiet else LEASE_S))
+        if quiet and now >= self._whole:
+            asked += await self._behind()
             self._whole = now + WHOLE_EVERY_S
-        if again:
-            log.info("left_over", generation=generation, documents=len(again), first=again[0])
-            await self._applying.send_references(dict.fromkeys(again))
-        return len(again)
+        return asked
 
-    async def _look_up(self, generation: str) -> None:
-        """Look up the holders of changed names for a writer that ended before it did."""
-        left = await self._state.unlooked(generation)
-        overdue = [change for change in left if change.number in self._unlooked]
-        self._unlooked = {change.number for change in left}
-        await self._applying.applier.look_up(overdue)
+    async def _ask(self, documents: Sequence[str]) -> int:
+        if documents:
+            log.info("left_over", generation=self._applier.generation, documents=len(documents), first=documents[0])
+            await self._send(documents)
+        return len(documents)
 
-    async def _behind(self, generation: str) -> list[str]:
-        found: list[str] = []
-        after = ""
+    async def _look_up(self, now: float) -> list[str]:
+        """Look up the holders of changed names for a writer that ended before it did; return them."""
+        left = await self._state.unlooked(self._applier.generation)
+        self._unlooked = {change.number: self._unlooked.get(change.number, now) for change in left}
+        return await self._applier.look_up([one for one in left if now - self._unlooked[one.number] >= LEASE_S])
+
+    def _overdue(self, found: Sequence[str], now: float, patience: float) -> list[str]:
+        self._left = {document: self._left.get(document) or _Left(now) for document in found}
+        overdue: list[str] = []
+        for document, left in self._left.items():
+            if now - left.since >= min(patience * 2**left.asked, WHOLE_EVERY_S):
+                overdue.append(document)
+                left.since, left.asked = now, left.asked + 1
+        return overdue
+
+    async def _behind(self) -> int:
+        """Ask for what is behind its record, unless a rebuild is under way: its plan says what belongs into it."""
+        generation, after, asked = self._applier.generation, "", 0
+        if any(one.name == generation and one.state == "building" for one in await self._state.generations()):
+            return 0
         while page := await self._state.pending(generation, after=after, limit=PAGE):
-            found += [one.document for one in page]
+            asked += await self._ask([one.document for one in page])
             after = page[-1].document
-        return found
+        return asked

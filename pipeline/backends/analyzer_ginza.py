@@ -11,14 +11,14 @@ from typing import Any
 import msgspec
 import yaml
 
+from pipeline.model_workers.pool import WorkerPool
+from pipeline.model_workers.process import Definition
+from pipeline.model_workers.queue import JobKind
 from pipeline.text.identifiers import Identifiers
 from pipeline.text.lexicon import LexicalAnalysis, Lexicon, compiled
 from pipeline.text.morphemes import open_dictionary
 from pipeline.text.normalize import NORMALIZER_VERSION, name_key, without_surrogates
 from pipeline.text.terms import TERMS_VERSION, pieces
-from pipeline.worker_process import Definition
-from pipeline.worker_queue import JobKind
-from pipeline.workers import WorkerPool
 from schemas.change_event import Lane
 from schemas.document import Analysis, QueryForm, Token
 from schemas.knowledge import Mention

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 
+from pipeline.model_workers.pool import WorkerPool
+from pipeline.model_workers.process import Definition
+from pipeline.model_workers.queue import JobKind
 from pipeline.text.embeddable import embeddable
-from pipeline.worker_process import Definition
-from pipeline.worker_queue import JobKind
-from pipeline.workers import WorkerPool
 from schemas.change_event import Lane
 
 

@@ -12,13 +12,15 @@ from pipeline.backends.greenlet_waiting import run_waiting, wait
 from pipeline.backends.postgres_connections import Connection, Connections
 from pipeline.backends.postgres_migrations.known import HEAD, VERSION_TABLE, refuse_newer
 from pipeline.backends.sql_state.transaction import Row, Transaction
-from pipeline.errors import BackendUnavailable, InvalidConfiguration
+from pipeline.errors import BackendUnavailable, InvalidConfiguration, InvalidEvent
 
 T = TypeVar("T")
 
 CONFLICTS = 10
 """Tries of one transaction that others made fail (deadlock, serialization) before the caller must wait."""
 CONFLICT_PAUSE = 0.02
+LIMITS = "54"
+"""Class of the states of SQL that say that a limit of the server was passed, such as the size of an index row."""
 # A reader sees one snapshot; a writer sees what was committed while it waited for a lock.
 BEGIN_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 BEGIN_WRITE = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
@@ -33,6 +35,7 @@ def _placeholders(sql: str) -> str:
 
 class _PostgresTransaction:
     row_lock, share_lock = " FOR UPDATE", " FOR SHARE"
+    now = """to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')"""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -55,7 +58,8 @@ class PostgresDatabase:
     """The SqlDatabase of `sql_state`. Connects again when it lost the server.
 
     Opening does nothing; the first use brings the tables up to date. Every call raises BackendUnavailable while the
-    server does not answer, and InvalidConfiguration when a newer Shinsen made the tables or the role has no right to.
+    server does not answer, InvalidConfiguration when a newer Shinsen made the tables or the role has no right to, and
+    InvalidEvent (`store_refused`) for values that the server never takes: NUL in a text, too much for an index.
     """
 
     def __init__(self, url: str, *, connections: int = 4) -> None:
@@ -89,7 +93,10 @@ class PostgresDatabase:
             raise InvalidConfiguration(
                 f"PostgreSQL: {_said(error)}; grant it to the role of SHINSEN_POSTGRES"
             ) from error
-        except (psycopg.OperationalError, psycopg.InterfaceError, psycopg.InternalError) as error:
+        except (psycopg.OperationalError, psycopg.InterfaceError, psycopg.InternalError, psycopg.DataError) as error:
+            if isinstance(error, psycopg.DataError) or (error.sqlstate or "").startswith(LIMITS):
+                reason = f"PostgreSQL never takes this: {_said(error)}; shorten it, or leave such characters out"
+                raise InvalidEvent("store_refused", reason) from error
             raise BackendUnavailable(f"PostgreSQL: {_said(error)}; check the server and its address") from error
 
     async def _once(self, work: Callable[[Transaction], T], begin: str) -> T:

@@ -20,6 +20,7 @@ LOG = """CREATE TABLE log (
 
 class _SqliteTransaction:
     row_lock = share_lock = ""  # one writer: what it read stays as it is
+    now = "strftime('%Y-%m-%dT%H:%M:%f000Z', 'now')"
 
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection

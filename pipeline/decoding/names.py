@@ -5,6 +5,8 @@ import re
 from pipeline.errors import InvalidEvent
 
 MAX_NAME, MAX_KEY = 100, 512
+MAX_DOCUMENT = 1024
+"""Bytes of source, collection and key together: with its names, a document must fit into a row of an index."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
@@ -20,7 +22,10 @@ def check_name(name: str, what: str, pointer: str) -> str:
 
 
 def check_key(key: str, pointer: str) -> str:
-    """Return the key of a record: 1 to 512 characters, no control characters; "/" and Japanese are fine."""
+    """Return the key of a record: 1 to 512 characters, no control characters; "/" and Japanese are fine.
+
+    See `check_document` for its bytes.
+    """
     if not key.strip():
         raise InvalidEvent("missing_key", "the key is empty", pointer=pointer)
     if len(key) > MAX_KEY or _CONTROL.search(key):
@@ -30,6 +35,17 @@ def check_key(key: str, pointer: str) -> str:
             pointer=pointer,
         )
     return key
+
+
+def check_document(document: str) -> str:
+    """Return the key of a document, which has at most MAX_DOCUMENT bytes of UTF-8."""
+    if (size := len(document.encode("utf-8", "surrogatepass"))) > MAX_DOCUMENT:
+        raise InvalidEvent(
+            "wrong_type",
+            f"source, collection and key have {size} bytes together, the limit is {MAX_DOCUMENT}: "
+            f"{document[:60]!r}...; shorten the key",
+        )
+    return document
 
 
 def join_key(parts: list[str]) -> str:

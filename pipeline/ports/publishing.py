@@ -39,6 +39,8 @@ class Begun(msgspec.Struct, frozen=True):
     standing: dict[str, Manifest]
     changes: list[NameChange]
     """Of names, above the number that the writer knew, in order of the number."""
+    at: str = ""
+    """The store's own time of the marks, RFC 3339 UTC with microseconds."""
 
 
 class Committed(msgspec.Struct, frozen=True):
@@ -63,15 +65,15 @@ class Finish(msgspec.Struct, frozen=True):
 class Publishing(Protocol):
     """Each call is atomic and durable when it returns."""
 
-    async def begin(self, generation: str, documents: Sequence[str], writer: str, since: str, known: int) -> Begun:
-        """Mark documents as being published by `writer` since a time; beginning again renews the time.
+    async def begin(self, generation: str, documents: Sequence[str], writer: str, known: int) -> Begun:
+        """Mark documents as being published by `writer` since now, by the store's clock; again renews the time.
 
         Takes their relinking marks off: one that is set later is for somebody who begins later. Returns
         the committed manifests, and the changes of names above the number `known`.
         """
 
-    async def renew(self, generation: str, documents: Sequence[str], writer: str, since: str) -> None:
-        """Mark documents again under a later time."""
+    async def renew(self, generation: str, documents: Sequence[str], writer: str) -> None:
+        """Mark documents again, as from now."""
 
     async def commit_declared(
         self, generation: str, manifests: Sequence[Manifest], declared: Mapping[str, Sequence[DeclaredName]], known: int
@@ -95,8 +97,10 @@ class Publishing(Protocol):
         """Mark manifests as collected at a revision, announce their outcomes, and take marks off.
 
         False, and nothing happens to that document, when its committed manifest is not exactly the one
-        given any more. Off go the writer's own marks and those from before the time `stale`, of the
-        finished documents and of those `left` (their newer version stands, nothing was staged).
+        given any more. Off the finished documents go the writer's own marks and those from before the
+        time `stale` (by the store's clock, see `Begun.at`): of writers that were gone before this one
+        began, so that all they wrote is made good. Off those `left` (a newer version stands, this
+        writer wrote nothing) only its own go.
         """
 
     async def unfinished(self, generation: str, documents: Sequence[str], *, announces: bool) -> set[str]:
@@ -105,12 +109,14 @@ class Publishing(Protocol):
         Events that are not announced count only with `announces`.
         """
 
-    async def leftovers(self, generation: str, *, stale: str, announces: bool, limit: int = 1000) -> list[str]:
-        """Return documents that somebody left half done, in key order; cheap, however many documents there are.
+    async def leftovers(self, generation: str, *, older_s: float, announces: bool, limit: int = 1000) -> list[str]:
+        """Return documents that somebody left half done; cheap, however many documents there are.
 
-        Those marked for relinking, marked as being published since before `stale`, not collected, at
-        stage text, and with `announces` those whose events are not announced. A document that is
-        behind its record for another reason is found by `State.pending` only.
+        First, in key order, those marked as being published for more than `older_s` seconds by the
+        store's clock. Then, in key order, those marked for relinking, not collected, at stage text, and
+        with `announces` those whose events are not announced. Only documents with a record, which can
+        be published again. One that is behind its record for another reason is found by `State.pending`
+        only.
         """
 
     async def name_changes(self, generation: str, known: int) -> list[NameChange]:

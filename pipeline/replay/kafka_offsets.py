@@ -75,11 +75,16 @@ class Kafka:
             consumer.assign(list(offsets))
             await consumer.commit(dict(offsets))
 
-    async def read(self, group: str) -> dict[TopicPartition, int]:
-        """Return what a group has acknowledged: the offset of the next message."""
-        async with self._admin() as admin:
-            known = await admin.list_consumer_group_offsets(group)
-            return {tp: at.offset for tp, at in known.items()}
+    async def read(self, group: str, parts: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        """Return the offset of the next message of a group in these partitions.
+
+        That is what it has acknowledged, or the first offset that is left: what was deleted by age before the group
+        read it will never come.
+        """
+        async with self._admin() as admin, self._consumer() as consumer:
+            known = {tp: at.offset for tp, at in (await admin.list_consumer_group_offsets(group)).items()}
+            begins = await consumer.beginning_offsets(list(parts)) if parts else {}
+            return {tp: max(known.get(tp, 0), begins[tp]) for tp in parts}
 
     async def keys(self, starts: Mapping[TopicPartition, int]) -> AsyncIterator[str]:
         """Yield the keys of all messages from these offsets up to the ends of now."""

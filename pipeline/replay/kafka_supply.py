@@ -17,8 +17,8 @@ from pipeline.ports.generations import Indexes, ReplayPlan
 from pipeline.replay.kafka_offsets import Kafka
 from pipeline.replay.plan import Start, start_of
 from pipeline.replay.supply import Look
-from pipeline.stack_lag import LagReader
-from pipeline.stack_signals import StackStages
+from pipeline.stack.lag import LagReader
+from pipeline.stack.signals import StackStages
 from schemas.topics import GenerationTopics, Topics, analyze_group, apply_group, generation_topics
 
 log = structlog.get_logger(__name__)
@@ -88,14 +88,13 @@ class KafkaSupply:
         """Say whether the group has read all, and what it sent on is in the indexes."""
         analyze, apply = self._at.groups(name)
         if name not in self._handed_on:
-            done = await self._kafka.read(analyze)
-            for target, end in targets.items():
-                topic, _, partition = target.rpartition(":")
-                if done.get(TopicPartition(topic, int(partition)), 0) < end:
-                    return False
+            wanted = {_partition(target): end for target, end in targets.items()}
+            done = await self._kafka.read(analyze, list(wanted))
+            if any(done[tp] < end for tp, end in wanted.items()):
+                return False
             self._handed_on[name] = await self._kafka.ends([topic.name for topic in self._at.of(name).all()])
-        done = await self._kafka.read(apply)
-        return all(done.get(tp, 0) >= end for tp, end in self._handed_on[name].items())
+        done = await self._kafka.read(apply, list(self._handed_on[name]))
+        return all(done[tp] >= end for tp, end in self._handed_on[name].items())
 
     async def again(self, name: str, documents: Sequence[str]) -> None:
         """Send references."""
@@ -139,3 +138,8 @@ class KafkaSupply:
     def indexes(self, name: str) -> AbstractAsyncContextManager[Indexes]:
         """Open one for reading; prune by another process waits for nobody here, and ends it with an error."""
         return self._open_indexes(name)
+
+
+def _partition(target: str) -> TopicPartition:
+    topic, _, number = target.rpartition(":")
+    return TopicPartition(topic, int(number))

@@ -6,6 +6,7 @@ from pipeline.mapping.check import is_local_name
 from pipeline.mapping.row import Row
 from pipeline.steps.iris import CLASS
 from pipeline.steps.vocabulary import Vocabulary
+from pipeline.text.normalize import name_key
 from schemas.access import AccessRule
 from schemas.knowledge import (
     ALIAS,
@@ -24,6 +25,8 @@ from schemas.mapping import EntitySpec, FactSpec, NameSpec, ObjectSpec
 
 MAX_NAME = 300
 """Characters of an entity's name; a longer text names nothing."""
+MAX_NAME_BYTES = 600
+"""Of its normalized form in UTF-8: 200 kanji. It must fit into a row of an index, beside the document's key."""
 
 
 def column_facts(row: Row, title: str, kind: str, vocabulary: Vocabulary) -> list[FactDraft]:
@@ -105,6 +108,8 @@ def _entities(row: Row, spec: ObjectSpec, vocabulary: Vocabulary) -> list[Entity
 def _checked(row: Row, column: str, name: str) -> str:
     if len(name) > MAX_NAME:
         raise row.wrong(column, f"a name has at most {MAX_NAME} characters; is this a text column, or 'split' missing?")
+    if (size := len(name_key(name).encode("utf-8", "surrogatepass"))) > MAX_NAME_BYTES:
+        raise row.wrong(column, f"a name has at most {MAX_NAME_BYTES} bytes when it is normalized, this has {size}")
     return name
 
 

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from api.app import create_app
-from pipeline.embedded import EmbeddedRuntime
+from pipeline.embedded.runtime import EmbeddedRuntime
 from pipeline.settings import Settings
 from pipeline.wiring import open_embedded
 from tests.api.plant import CORPUS, Event

@@ -10,7 +10,7 @@ import uvicorn
 from playwright.async_api import Page, async_playwright, expect
 
 from api.app import create_app
-from pipeline.embedded import EmbeddedRuntime
+from pipeline.embedded.runtime import EmbeddedRuntime
 from pipeline.settings import Settings
 from tests.api.plant import CAUSE
 

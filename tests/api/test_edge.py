@@ -7,7 +7,7 @@ import pytest
 import structlog
 
 from api.options import ApiOptions
-from pipeline.embedded import EmbeddedRuntime
+from pipeline.embedded.runtime import EmbeddedRuntime
 from tests.api.conftest import as_groups, client_of
 from tests.api.plant import report
 

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from pipeline.embedded import EmbeddedRuntime
+from pipeline.embedded.runtime import EmbeddedRuntime
 from pipeline.errors import Backpressure
 from schemas.freshness import decode_token
 from tests.api.plant import CORPUS, machine, report

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import httpx
 import pytest
 
-from pipeline.embedded import EmbeddedRuntime
+from pipeline.embedded.runtime import EmbeddedRuntime
 from pipeline.ports.generations import ReplayPlan
 from pipeline.settings import Settings
 from pipeline.wiring import open_embedded

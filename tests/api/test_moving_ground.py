@@ -9,7 +9,7 @@ import pytest
 
 from api.answering.extract import score_sentences
 from api.options import ApiOptions
-from pipeline.embedded import EmbeddedRuntime
+from pipeline.embedded.runtime import EmbeddedRuntime
 from pipeline.errors import BackendUnavailable
 from pipeline.ports.graph import Graph
 from pipeline.settings import Settings

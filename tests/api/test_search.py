@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from pipeline.embedded import EmbeddedRuntime
+from pipeline.embedded.runtime import EmbeddedRuntime
 from tests.api.conftest import Load, as_groups
 from tests.api.plant import machine, report
 

@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 
-from pipeline.embedded import EmbeddedRuntime
+from pipeline.embedded.runtime import EmbeddedRuntime
 from pipeline.errors import BackendUnavailable
 
 QUESTION = {"question": "Q-42の停止原因は何か。"}

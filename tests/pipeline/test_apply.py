@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.embedded import EmbeddedRuntime
+from pipeline.embedded.runtime import EmbeddedRuntime
 from schemas.change_event import RawEvent
 from tests.differential.events import Change, history
 from tests.differential.running import running, scratch

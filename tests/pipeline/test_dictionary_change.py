@@ -9,7 +9,7 @@ import structlog
 
 from pipeline.backends.chunks_sqlite import SqliteChunks
 from pipeline.dictionary_change import documents_holding, outdated_parts
-from pipeline.embedded import EmbeddedRuntime
+from pipeline.embedded.runtime import EmbeddedRuntime
 from pipeline.settings import Settings
 from pipeline.wiring import open_embedded
 from schemas.change_event import RawEvent

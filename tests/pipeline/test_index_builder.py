@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pipeline.embedded import EmbeddedRuntime
+from pipeline.embedded.runtime import EmbeddedRuntime
 from pipeline.errors import BackendUnavailable
 from pipeline.steps.map import map_record
 from schemas.change_event import RawEvent
@@ -30,8 +30,8 @@ async def runtime(tmp_path: Path) -> AsyncIterator[EmbeddedRuntime]:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pipeline.loops.FIRST_PAUSE", 0.01)
-    monkeypatch.setattr("pipeline.index_builder.FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("pipeline.embedded.loops.FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("pipeline.embedded.index_builder.FIRST_PAUSE", 0.01)
 
 
 def live(runtime: EmbeddedRuntime) -> Any:

@@ -9,8 +9,8 @@ import pytest
 
 from pipeline.backends.log_sqlite import SqliteChangeLog
 from pipeline.backends.sqlite import Database
+from pipeline.embedded.intake import CONSUMER, Intake
 from pipeline.errors import BackendUnavailable, Backpressure
-from pipeline.intake import CONSUMER, Intake
 from pipeline.mapping import Mappings
 from pipeline.ports.state import State
 from schemas.change_event import RawEvent
@@ -175,7 +175,7 @@ async def test_a_collection_of_both_kinds_is_refused_and_kept(intake: Intake, st
 async def test_it_waits_for_a_store_that_is_down_and_drops_nothing(
     intake: Intake, scheduled: Scheduled, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pipeline.intake.FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("pipeline.embedded.intake.FIRST_PAUSE", 0.01)
     scheduled.failures = 2
     reader = asyncio.create_task(intake.run())
     await intake.submit([event("1")])

@@ -1,10 +1,15 @@
 """Reconcile: positions decide, not arrival."""
 
+from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
+from pipeline import reconcile
 from pipeline.ports.state import State
 from pipeline.reconcile import Arrived, Reconciled, Reconciler
 from schemas.change_event import ChangeEvent, Op
+from schemas.record import Record
 from tests.contracts.examples import at, outcome
 
 KEY = "erp/equipment/F-17"
@@ -128,6 +133,34 @@ async def test_a_truncate_again_changes_nothing(state: State) -> None:
     done = await Reconciler(state).reconcile(batch)
     assert [r async for r in state.scan_records()] == before
     assert ends(done)["log:2"] == "applied"
+
+
+async def test_what_a_truncate_lifted_is_handed_on_again_when_it_comes_again(state: State) -> None:
+    """After a crash before it was sent, announced or not."""
+    truncate = arrived(9, 5, "truncate")
+    await Reconciler(state).reconcile([arrived(1, 1, key="a"), arrived(2, 2, key="b"), arrived(3, 7, key="c")])
+    first = await Reconciler(state).reconcile([truncate])
+    assert [(r.document[-1], r.op) for r in first.advanced] == [("a", "delete"), ("b", "delete")]
+    assert (await Reconciler(state).reconcile([truncate])).advanced == first.advanced
+    await state.announce(first.ended)
+    again = await Reconciler(state).reconcile([truncate])
+    assert [(r.document, r.position) for r in again.advanced] == [(r.document, r.position) for r in first.advanced]
+
+
+async def test_what_a_truncate_lifts_is_handed_on_in_pages(state: State, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reconcile, "LIFTED_AT_ONCE", 2)
+    keys = ["a", "b", "c", "d", "e"]
+    await Reconciler(state).reconcile([arrived(n, 1, key=key) for n, key in enumerate(keys)])
+    pages: list[list[str]] = []
+
+    async def hand_on(page: Sequence[Record]) -> None:
+        assert {r.op for r in page} == {"delete"}
+        pages.append([r.document[-1] for r in page])
+
+    done = await Reconciler(state).reconcile([arrived(9, 5, "truncate"), arrived(10, 6)], None, hand_on)
+    assert pages == [["a", "b"], ["c", "d"], ["e"]]
+    assert [r.document for r in done.advanced] == [KEY]
+    assert ends(done) == {"log:9": "applied"}
 
 
 async def test_a_truncate_leaves_other_collections_alone(state: State) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.schedule import QUEUES, Queue, Schedule, Taken
+from pipeline.embedded.schedule import QUEUES, Queue, Schedule, Taken
 
 
 def names(schedule: Schedule, queue: Queue, limit: int = 10) -> list[str]:

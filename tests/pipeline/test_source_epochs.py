@@ -3,7 +3,7 @@
 import pytest
 
 from pipeline.ports.sources import EpochStart, SourceHead
-from pipeline.source_epochs import SourceEpochs, place_of, went_backwards
+from pipeline.sources.epochs import SourceEpochs, place_of, went_backwards
 
 
 @pytest.mark.parametrize(

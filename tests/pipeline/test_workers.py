@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import BackendUnavailable
-from pipeline.worker_queue import JobKind
-from pipeline.workers import WorkerPool
+from pipeline.model_workers.pool import WorkerPool
+from pipeline.model_workers.queue import JobKind
 from tests.pipeline.worker_kinds import kind
 
 pytestmark = pytest.mark.faults
@@ -210,7 +210,7 @@ async def test_workers_ignore_ctrl_c(single: WorkerPool) -> None:
 def test_workers_end_with_their_parent() -> None:
     code = (
         "import asyncio, sys\n"
-        "from pipeline.workers import WorkerPool\n"
+        "from pipeline.model_workers.pool import WorkerPool\n"
         "from tests.pipeline.worker_kinds import kind\n"
         "async def main():\n"
         "    pool = WorkerPool(2)\n"

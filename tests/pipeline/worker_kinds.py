@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pipeline.worker_process import Definition
-from pipeline.worker_queue import JobKind
+from pipeline.model_workers.process import Definition
+from pipeline.model_workers.queue import JobKind
 
 Function = Callable[[Sequence[str]], list[bytes]]
 

@@ -9,7 +9,7 @@ import httpx
 from api.app import create_app
 from pipeline.agents.topic_admin import create_topics
 from pipeline.settings import Settings
-from pipeline.stack_runtime import StackRuntime
+from pipeline.stack.runtime import StackRuntime
 from pipeline.stack_wiring import live_generation, open_stack_runtime
 from tests.stack.worker import Stack
 

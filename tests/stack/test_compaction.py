@@ -15,7 +15,7 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
 from ops.stack.server import Endpoint
 from pipeline.ports.generations import ReplayPlan
-from pipeline.stack_runtime import StackRuntime
+from pipeline.stack.runtime import StackRuntime
 from pipeline.stack_wiring import open_stack_runtime
 from schemas.change_event import RawEvent
 from tests.differential.events import Change, history

@@ -21,7 +21,7 @@ from ops.stack.server import Endpoint
 from pipeline.errors import NotFound, NotPossible
 from pipeline.ports.generations import ReplayPlan
 from pipeline.replay import kafka_supply
-from pipeline.stack_runtime import StackRuntime
+from pipeline.stack.runtime import StackRuntime
 from pipeline.stack_wiring import open_stack_runtime
 from tests.stack.prober import Prober
 from tests.stack.worker import Message, Stack

@@ -14,7 +14,7 @@ from ops.stack.server import Endpoint
 from pipeline.clock import system_clock
 from pipeline.errors import BackendUnavailable
 from pipeline.ports.state import Generation
-from pipeline.stack_runtime import StackRuntime
+from pipeline.stack.runtime import StackRuntime
 from schemas.change_event import RawEvent
 from schemas.freshness import decode_token
 from schemas.outcome import Outcome

@@ -19,7 +19,7 @@ from ops.demo_load import demo_events, demo_settings
 from ops.stack.server import Endpoint
 from pipeline.decoding import admit
 from pipeline.digest import digest
-from pipeline.embedded import EmbeddedRuntime
+from pipeline.embedded.runtime import EmbeddedRuntime
 from pipeline.settings import Settings
 from pipeline.stack_wiring import StackStores, open_stack_stores
 from pipeline.wiring import open_embedded

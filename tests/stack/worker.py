@@ -18,8 +18,8 @@ from ops.stack.server import Endpoint
 from pipeline.clock import system_clock
 from pipeline.ports.state import State
 from pipeline.settings import Settings
-from pipeline.stack_lag import Lag, LagReader
-from pipeline.stack_signals import StackStages
+from pipeline.stack.lag import Lag, LagReader
+from pipeline.stack.signals import StackStages
 from pipeline.stack_wiring import open_stack_stores, open_state, stack_topics
 from schemas.topics import Topics
 

@@ -6,6 +6,7 @@ import msgspec
 
 from pipeline.backends.sql_state import manifests, name_changes, outcomes
 from pipeline.backends.sql_state.transaction import Transaction, marks, sliced, value_rows
+from pipeline.clock import earlier
 from pipeline.ports.publishing import Begun, Committed, DeclaredName, Finish
 from schemas.document import Manifest
 
@@ -18,34 +19,55 @@ UNFINISHED = """
         OR EXISTS (SELECT 1 FROM staging s WHERE s.generation = ? AND s.document = r.document))
       AND r.document IN """
 LEFTOVERS = """
-    SELECT document FROM relinks WHERE generation = ?
-    UNION SELECT document FROM staging WHERE generation = ? AND since < ?
-    UNION SELECT document FROM manifests WHERE generation = ? AND (collected = 0 OR stage = 'text')
-    UNION SELECT document FROM records WHERE origins <> '[]' AND position <> '' AND ? = 1
-    ORDER BY document LIMIT ?"""
+    SELECT document FROM (
+        SELECT * FROM (
+            SELECT 0 AS kind, s.document FROM staging s WHERE s.generation = ? AND s.since < ? AND {known}
+            ORDER BY s.document LIMIT ?) AS marked
+        UNION ALL SELECT * FROM (
+            SELECT 1 AS kind, s.document FROM relinks s WHERE s.generation = ? AND {known}
+            ORDER BY s.document LIMIT ?) AS relinked
+        UNION ALL SELECT * FROM (
+            SELECT 1 AS kind, s.document FROM manifests s
+            WHERE s.generation = ? AND (s.collected = 0 OR s.stage = 'text') AND {known}
+            ORDER BY s.document LIMIT ?) AS committed
+        UNION ALL SELECT * FROM (
+            SELECT 1 AS kind, document FROM records WHERE origins <> '[]' AND position <> '' AND ? = 1
+            ORDER BY document LIMIT ?) AS unannounced
+        ) AS found
+    GROUP BY document ORDER BY min(kind), document LIMIT ?""".format(  # noqa: S608
+    known="EXISTS (SELECT 1 FROM records r WHERE r.document = s.document AND r.position <> '')"
+)
+# Limited in each part: no more is read, however many there are.
 
 
-def begin(tx: Transaction, generation: str, documents: Sequence[str], writer: str, since: str, known: int) -> Begun:
+def begin(tx: Transaction, generation: str, documents: Sequence[str], writer: str, known: int) -> Begun:
     """Mark documents, take relinking marks off, and read what stands."""
     ordered = sorted(set(documents))
-    mark(tx, generation, ordered, writer, since)
+    at = mark(tx, generation, ordered, writer)
     for part in sliced(ordered):
         tx.execute(
             f"DELETE FROM relinks WHERE generation = ? AND document IN ({marks(len(part))})",  # noqa: S608
             (generation, *part),
         )
     # After the marks: the change for which a document was marked is among these.
-    return Begun(manifests.get(tx, generation, ordered), name_changes.above(tx, generation, known))
+    return Begun(manifests.get(tx, generation, ordered), name_changes.above(tx, generation, known), at)
 
 
-def mark(tx: Transaction, generation: str, documents: Sequence[str], writer: str, since: str) -> None:
-    """Leave or renew a writer's marks."""
+def mark(tx: Transaction, generation: str, documents: Sequence[str], writer: str) -> str:
+    """Leave or renew a writer's marks, under the database's time: the clocks of writers differ. Return it."""
+    at = _now(tx)
     for part in sliced(sorted(documents)):
         tx.execute(
             f"INSERT INTO staging (generation, document, writer, since) VALUES {value_rows(len(part), 4)}"  # noqa: S608
             " ON CONFLICT (generation, document, writer) DO UPDATE SET since = excluded.since",
-            [value for document in part for value in (generation, document, writer, since)],
+            [value for document in part for value in (generation, document, writer, at)],
         )
+    return at
+
+
+def _now(tx: Transaction) -> str:
+    [(now,)] = tx.execute(f"SELECT {tx.now}")
+    return str(now)
 
 
 def commit(
@@ -95,7 +117,9 @@ def finish(
     ended = [one for one in done if one.manifest.document in standing]
     outcomes.announce(tx, [outcome for one in ended for outcome in one.outcomes])
     outcomes.outlived(tx, [(one.manifest.document, one.manifest.position) for one in ended if one.mends])
-    _unmark(tx, generation, sorted(standing | set(left)), writer, stale)
+    _unmark(tx, generation, sorted(standing), writer, stale)
+    # Nothing was written to the indexes of these: what another writer may have written is still to be made good.
+    _unmark(tx, generation, left, writer, "")
     return [one.manifest.document in standing for one in done]
 
 
@@ -117,9 +141,10 @@ def unfinished(tx: Transaction, generation: str, documents: Sequence[str], annou
     return found
 
 
-def leftovers(tx: Transaction, generation: str, stale: str, announces: bool, limit: int) -> list[str]:
+def leftovers(tx: Transaction, generation: str, older_s: float, announces: bool, limit: int) -> list[str]:
     """Return what was left half done."""
-    given = (generation, generation, stale, generation, int(announces), limit)
+    stale = earlier(_now(tx), older_s)
+    given = (generation, stale, limit, generation, limit, generation, limit, int(announces), limit, limit)
     return [document for (document,) in tx.execute(LEFTOVERS, given)]
 
 

@@ -14,13 +14,13 @@ class SqlPublishing:
     def __init__(self, database: SqlDatabase) -> None:
         self._database = database
 
-    async def begin(self, generation: str, documents: Sequence[str], writer: str, since: str, known: int) -> Begun:
+    async def begin(self, generation: str, documents: Sequence[str], writer: str, known: int) -> Begun:
         """Mark documents and return what stands."""
-        return await self._database.write(lambda tx: publishing.begin(tx, generation, documents, writer, since, known))
+        return await self._database.write(lambda tx: publishing.begin(tx, generation, documents, writer, known))
 
-    async def renew(self, generation: str, documents: Sequence[str], writer: str, since: str) -> None:
+    async def renew(self, generation: str, documents: Sequence[str], writer: str) -> None:
         """Mark documents again."""
-        await self._database.write(lambda tx: publishing.mark(tx, generation, documents, writer, since))
+        await self._database.write(lambda tx: publishing.mark(tx, generation, documents, writer))
 
     async def commit_declared(
         self, generation: str, manifests: Sequence[Manifest], declared: Mapping[str, Sequence[DeclaredName]], known: int
@@ -47,9 +47,9 @@ class SqlPublishing:
         """Return pending ones."""
         return await self._database.read(lambda tx: publishing.unfinished(tx, generation, documents, announces))
 
-    async def leftovers(self, generation: str, *, stale: str, announces: bool, limit: int = 1000) -> list[str]:
+    async def leftovers(self, generation: str, *, older_s: float, announces: bool, limit: int = 1000) -> list[str]:
         """Return what was left half done."""
-        return await self._database.read(lambda tx: publishing.leftovers(tx, generation, stale, announces, limit))
+        return await self._database.read(lambda tx: publishing.leftovers(tx, generation, older_s, announces, limit))
 
     async def name_changes(self, generation: str, known: int) -> list[NameChange]:
         """Return changes above a number."""

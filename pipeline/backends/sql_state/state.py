@@ -13,6 +13,8 @@ from schemas.outcome import DeadLetter, Outcome, OutcomeName
 from schemas.record import Record
 
 PAGE = 500
+RECORDS_PAGE = 100
+"""A record may be as large as an event."""
 
 
 class SqlState(SqlPublishing, SqlGenerations, SqlSources):
@@ -41,7 +43,7 @@ class SqlState(SqlPublishing, SqlGenerations, SqlSources):
     async def scan_records(self, prefix: str = "") -> AsyncIterator[Record]:
         """Yield records in key order."""
         after = ""
-        while page := await self._database.read(lambda tx, after=after: records.page(tx, prefix, after, PAGE)):  # type: ignore[misc]
+        while page := await self._database.read(lambda tx, after=after: records.page(tx, prefix, after, RECORDS_PAGE)):  # type: ignore[misc]
             for record in page:
                 yield record
             after = page[-1].document

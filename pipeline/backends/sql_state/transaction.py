@@ -14,6 +14,8 @@ class Transaction(Protocol):
     """What to append to a SELECT so that its rows stay as read: ` FOR UPDATE`, or nothing with one writer."""
     share_lock: str
     """The same for rows that many may hold while none may change them: ` FOR SHARE`, or nothing."""
+    now: str
+    """The SQL of the database's own time, RFC 3339 UTC with six digits after the second."""
 
     def execute(self, sql: str, parameters: Sequence[Any] = ()) -> list[Row]:
         """Run one statement and return its rows."""

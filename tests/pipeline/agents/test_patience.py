@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import pytest
 
 from pipeline.agents.patience import IN_A_ROW, MAX_ATTEMPTS, MODEL_ATTEMPTS, Patience
-from pipeline.errors import BackendUnavailable, ModelFailed
+from pipeline.errors import BackendUnavailable, InvalidEvent, ModelFailed
 
 Work = Callable[[Sequence[str]], Awaitable[None]]
 
@@ -79,3 +79,29 @@ async def test_what_a_store_refuses_again_and_again_while_it_takes_others_ends()
     number, codes = await rounds(Patience(models_work), ["a", "b", "c"], failing(BackendUnavailable("422"), "b"), 50)
     assert codes == {"b": "store_refused"}
     assert number >= MAX_ATTEMPTS
+
+
+async def test_what_a_store_says_it_never_takes_ends_at_once_even_alone() -> None:
+    refused = InvalidEvent("store_refused", "too long")
+    for items in (["a", "b", "c"], ["b"]):
+        assert await rounds(Patience(models_work), items, failing(refused, "b")) == (1, {"b": "store_refused"})
+    patience = Patience(models_work)
+    for n in range(2 * IN_A_ROW):  # of a publisher that sends nothing else; that is not us
+        assert await rounds(patience, [f"{n}"], failing(refused, f"{n}")) == (1, {f"{n}": "store_refused"})
+
+
+async def test_in_order_nothing_is_done_while_something_before_is_to_be_tried_again() -> None:
+    done: list[str] = []
+
+    async def work(items: Sequence[str]) -> None:
+        if "b" in items:
+            raise KeyError("b")
+        done.extend(items)
+
+    patience = Patience(models_work, in_order=True)
+    for _ in range(MAX_ATTEMPTS - 1):
+        with pytest.raises(BackendUnavailable):
+            await patience.each(["a", "b", "c"], str, work)
+    assert set(done) == {"a"}
+    assert [item for item, _ in await patience.each(["a", "b", "c"], str, work)] == ["b"]
+    assert done[-1] == "c"

@@ -60,7 +60,8 @@ class WorkerProcess:
         """Start the process; it imports nothing but this module until its first job."""
         self._connection, theirs = Pipe(duplex=True)
         code = (
-            f"import sys; sys.path[:] = {sys.path!r}; from pipeline.worker_process import main; main({theirs.fileno()})"
+            f"import sys; sys.path[:] = {sys.path!r}; "
+            f"from pipeline.model_workers.process import main; main({theirs.fileno()})"
         )
         self._process = subprocess.Popen(  # the protocol has its own socket: a chatty library cannot break it
             [sys.executable, "-c", code],

@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from pipeline.decoding.positions import ordinal_of
 from pipeline.errors import InvalidEvent, InvalidQuery, NotFresh
 from pipeline.ports.state import Pending, State
-from pipeline.source_control import Places
-from pipeline.source_epochs import SourceEpochs
+from pipeline.sources.control import Places
+from pipeline.sources.epochs import SourceEpochs
 from schemas.position import reached
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.02, 0.2

@@ -19,13 +19,13 @@ from pipeline.ports.state import Generation, State
 from pipeline.replay.progress import brief
 from pipeline.replay.replays import StateReplays
 from pipeline.settling import Settling
-from pipeline.source_control import SourceControl
-from pipeline.source_freshness import SourceFreshness
-from pipeline.stack_door import StackDoor
-from pipeline.stack_generations import StackGenerations
-from pipeline.stack_outcomes import OutcomeFollower
-from pipeline.stack_signals import StackSignals
-from pipeline.stack_sources import SourcePlaces
+from pipeline.sources.control import SourceControl
+from pipeline.sources.freshness import SourceFreshness
+from pipeline.stack.door import StackDoor
+from pipeline.stack.generations import StackGenerations
+from pipeline.stack.outcomes import OutcomeFollower
+from pipeline.stack.signals import StackSignals
+from pipeline.stack.sources import SourcePlaces
 from schemas.change_event import RawEvent
 from schemas.outcome import DeadLetter, Outcome, OutcomeName, TokenPart
 

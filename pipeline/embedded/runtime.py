@@ -10,15 +10,15 @@ import structlog
 
 from pipeline.change_times import seconds_between
 from pipeline.clock import Clock
-from pipeline.data_folder import DataFolder
 from pipeline.dead_letters import LETTER_HEADER, RETRY_HEADER
 from pipeline.dictionary_change import DictionaryChange, outdated_parts
 from pipeline.digest import digest
-from pipeline.embedded_generations import EmbeddedGenerations
-from pipeline.embedded_signals import EmbeddedSignals
+from pipeline.embedded.data_folder import DataFolder
+from pipeline.embedded.generations import EmbeddedGenerations
+from pipeline.embedded.intake import Intake
+from pipeline.embedded.signals import EmbeddedSignals
 from pipeline.errors import InvalidQuery, NotFresh
 from pipeline.generations import Opener, OpenGeneration
-from pipeline.intake import Intake
 from pipeline.mapping import Mappings
 from pipeline.ports.change_log import ChangeLog
 from pipeline.ports.models import Analyzer, Embedder
@@ -28,7 +28,7 @@ from pipeline.ports.state import State
 from pipeline.replay.progress import brief
 from pipeline.replay.replays import StateReplays
 from pipeline.settling import Settling
-from pipeline.source_control import SourceControl
+from pipeline.sources.control import SourceControl
 from schemas.change_event import RawEvent
 from schemas.outcome import DeadLetter, Outcome, OutcomeName, TokenPart
 from schemas.record import Record

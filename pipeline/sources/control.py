@@ -11,7 +11,7 @@ from pipeline.ports.runtime import Submission
 from pipeline.ports.source_operations import Forgotten, NewEpoch, SourceOverview
 from pipeline.ports.sources import SourceHead
 from pipeline.ports.state import State
-from pipeline.source_epochs import SourceEpochs, suspicious, went_backwards
+from pipeline.sources.epochs import SourceEpochs, suspicious, went_backwards
 from schemas.change_event import RawEvent
 
 log = structlog.get_logger(__name__)
@@ -56,7 +56,7 @@ class SourceControl:
         ]
 
     async def warnings(self) -> list[str]:
-        """Return what `pipeline.source_epochs.went_backwards` says now."""
+        """Return what `pipeline.sources.epochs.went_backwards` says now."""
         return went_backwards(await self._state.source_heads())
 
     async def new_epoch(self, source: str) -> NewEpoch:

@@ -131,10 +131,9 @@ class LagReader:
         }
         parts = sorted({*await self._partitions(stage.topics), *committed})
         ends = await self._consumer.end_offsets(parts) if parts else {}
-        new = [tp for tp in parts if committed.get(tp, -1) < 0]
-        begins = await self._consumer.beginning_offsets(new) if new else {}
+        begins = await self._consumer.beginning_offsets(parts) if parts else {}
         # What was deleted by age before it was read is no lag: the group goes on at what is there.
-        reached = {tp: begins[tp] if tp in begins else committed[tp] for tp in parts}
+        reached = {tp: max(committed.get(tp, -1), begins[tp]) for tp in parts}
         behind = {tp: reached[tp] for tp in parts if ends[tp] > reached[tp]}
         oldest = await self._arrivals(behind, at)
         partitions = [

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 
-from pipeline.worker_process import Definition
+from pipeline.model_workers.process import Definition
 from schemas.change_event import Lane
 
 T = TypeVar("T")

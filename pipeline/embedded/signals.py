@@ -4,14 +4,14 @@ from collections.abc import Callable
 
 from pipeline.change_times import ChangeTimes
 from pipeline.clock import Clock
+from pipeline.embedded.intake import Intake
+from pipeline.embedded.schedule import Queue
 from pipeline.generations import OpenGeneration
 from pipeline.health import StoreHealth
-from pipeline.intake import Intake
 from pipeline.ports.runtime import Watermarks
 from pipeline.ports.signals import Health, Signals, StageLag
 from pipeline.ports.state import State
 from pipeline.recent import Recent
-from pipeline.schedule import Queue
 
 _WORK: tuple[Queue, ...] = ("text", "live", "full")
 

@@ -2,7 +2,7 @@
 
 from pipeline.ports.sources import SourceNote
 from pipeline.ports.state import Advance
-from pipeline.source_epochs import place_of
+from pipeline.sources.epochs import place_of
 from schemas.change_event import ChangeEvent
 from schemas.position import parse_sort_key, reached
 

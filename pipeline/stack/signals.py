@@ -11,7 +11,7 @@ from pipeline.ports.runtime import Watermarks
 from pipeline.ports.signals import Health, Signals, StageLag
 from pipeline.ports.state import State
 from pipeline.recent import Recent
-from pipeline.stack_lag import Lag, LagReader, Stage
+from pipeline.stack.lag import Lag, LagReader, Stage
 from schemas.topics import Topics, analyze_group, apply_group, generation_topics, reconcile_group
 
 STALE_S = 1.0

@@ -19,7 +19,7 @@ from pipeline.errors import BackendUnavailable, Backpressure, InvalidEvent
 from pipeline.mapping import Mappings
 from pipeline.ports.runtime import Submission
 from pipeline.ports.state import State
-from pipeline.source_epochs import SourceEpochs
+from pipeline.sources.epochs import SourceEpochs
 from pipeline.submissions import accepted, not_taken, refused
 from schemas.change_event import ChangeEvent, RawEvent
 from schemas.messages import Analyzed

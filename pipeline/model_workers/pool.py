@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import structlog
 
 from pipeline.errors import BackendUnavailable
+from pipeline.model_workers.process import WorkerDied, WorkerProcess, WorkerRaised
+from pipeline.model_workers.queue import Call, JobKind, Unit, WorkQueue
 from pipeline.text.normalize import without_surrogates
-from pipeline.worker_process import WorkerDied, WorkerProcess, WorkerRaised
-from pipeline.worker_queue import Call, JobKind, Unit, WorkQueue
 from schemas.change_event import Lane
 
 T = TypeVar("T")

@@ -14,7 +14,7 @@ from pipeline.ports.change_log import ChangeLog, LoggedEvent
 from pipeline.ports.runtime import Submission
 from pipeline.ports.state import State
 from pipeline.reconcile import Arrived, Reconciler
-from pipeline.source_epochs import SourceEpochs
+from pipeline.sources.epochs import SourceEpochs
 from pipeline.submissions import accepted, refused
 from schemas.change_event import RawEvent
 from schemas.outcome import DeadLetter, Outcome
@@ -136,7 +136,11 @@ class Intake:
             self.behind_since = ""
             return False
         arrived, ended, letters = await asyncio.to_thread(self._decode_batch, batch)
-        result = await self._reconciler.reconcile(arrived)
+
+        async def hand_on(lifted: Sequence[Record]) -> None:
+            await self._advanced(lifted, batch[0].received_at)
+
+        result = await self._reconciler.reconcile(arrived, hand_on=hand_on)
         raws = {event_id(logged): logged.raw for logged in batch}
         now = self._clock()
         retried = [logged.raw.headers[LETTER_HEADER] for logged in batch if LETTER_HEADER in logged.raw.headers]

@@ -11,11 +11,11 @@ from pipeline.apply import Applier, Published
 from pipeline.change_times import ChangeTimes
 from pipeline.clock import Clock
 from pipeline.dead_letters import record_letter
+from pipeline.embedded.loops import FIRST_PAUSE, LONGEST_PAUSE, Loops
+from pipeline.embedded.schedule import QUEUES, Queue, Schedule, Taken, queue_of
 from pipeline.errors import BackendUnavailable, InvalidEvent
-from pipeline.loops import FIRST_PAUSE, LONGEST_PAUSE, Loops
 from pipeline.ports.state import Pending, State
 from pipeline.prepare import Prepared, Preparer, Refused
-from pipeline.schedule import QUEUES, Queue, Schedule, Taken, queue_of
 from schemas.change_event import Lane
 from schemas.document import Stage
 from schemas.record import Record

@@ -1,0 +1,1 @@
+"""The embedded profile: everything in one process over one data folder."""

@@ -1,0 +1,1 @@
+"""Processes that run the models: a pool, its queue by lane, and one process."""

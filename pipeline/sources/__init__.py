@@ -1,0 +1,1 @@
+"""Source systems: epochs of their positions, how far each has been read, what they were seen to do."""
