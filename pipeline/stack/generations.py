@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager
 import msgspec
 import structlog
 
-from pipeline.backends.chunks_away import AwayChunks
 from pipeline.errors import BackendUnavailable
 from pipeline.ports.chunk_index import ChunkIndex
 from pipeline.ports.graph import Graph
 from pipeline.ports.runtime import Indexes
 from pipeline.ports.state import State
+from pipeline.stack.away import AwayChunks
 
 log = structlog.get_logger(__name__)
 
