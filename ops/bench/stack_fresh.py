@@ -21,7 +21,7 @@ import msgspec
 from ops.bench.corpus import event
 from ops.bench.report import percentile, say, spread
 from ops.bench.stack_installation import Installation, installed, parser, real_servers
-from ops.bench.stack_outcomes import End, Ends, following
+from ops.bench.stack_outcomes import End, Ends, Spent, following
 from pipeline.settings import Settings
 from pipeline.wiring import Configuration, open_models
 
@@ -111,15 +111,17 @@ async def model_times(settings: Settings, arguments: argparse.Namespace, first: 
 
 async def measured(one: Installation, ends: Ends, arguments: argparse.Namespace) -> list[Asked]:
     """Start the processes, warm them up, measure."""
-    for number in range(arguments.workers):
-        await one.worker(number + 1)
+    workers = [await one.worker(number + 1) for number in range(arguments.workers)]
     there = DOCUMENTS[arguments.models]
-    url = await one.api(stub_delay=0)  # a question's own model time is no part of this
+    api, url = await one.api(stub_delay=0)  # a question's own model time is no part of this
     async with httpx.AsyncClient(base_url=url, timeout=90) as client:
         await one.publish(event(n, arguments.seed + 7) | {"key": f"F-{n}"} for n in range(there))
         await ends.until(there, LIMIT_S)
         await steady(client, range(WARM_UP), arguments)
-        return await steady(client, range(WARM_UP, WARM_UP + arguments.events), arguments)
+        spent = Spent({"API": [api], "workers": workers}, one)
+        done = await steady(client, range(WARM_UP, WARM_UP + arguments.events), arguments)
+        say(f"CPU ms a change: {spent.by(len(done))}")
+        return done
 
 
 def stages(done: Sequence[Asked], ends: Ends) -> None:

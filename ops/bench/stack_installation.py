@@ -90,14 +90,14 @@ class Installation:
         )
         return started
 
-    async def api(self, **changed: Any) -> str:
-        """Start an API process; return its address once it is ready."""
+    async def api(self, **changed: Any) -> tuple[process.Process, str]:
+        """Start an API process; return it and its address once it is ready."""
         port = ports.choose(("http",), ())["http"]
         argv = ["-m", "ops.cli", "run", "--profile", "stack", "--host", ports.HOST, "--port", str(port)]
         started = self._start(argv, "api", **changed)
         url = f"http://{ports.HOST}:{port}"
         await self._until(lambda: answers(f"{url}/health/ready"), started, "api")
-        return url
+        return started, url
 
     def _start(self, argv: list[str], name: str, **changed: Any) -> process.Process:
         given = self.settings.model_dump(exclude_defaults=True) | {"data": self.folder / self.name / name} | changed

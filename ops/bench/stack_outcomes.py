@@ -4,7 +4,7 @@ import asyncio
 import datetime
 import os
 import time
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import msgspec
 from aiokafka import AIOKafkaConsumer
 
 from ops.bench.stack_installation import Installation
+from ops.stack.process import Process
 from schemas.outcome import Outcome
 from schemas.topics import APPLIED, ARRIVED, RECONCILED
 
@@ -86,6 +87,23 @@ def cpu_s(pid: int) -> float:
         fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
         spent += sum(int(field) for field in fields[11:15]) / _TICKS  # user and system, its own and of ended children
     return spent
+
+
+class Spent:
+    """Processor time since this was made: of our own processes by name, and of the servers."""
+
+    def __init__(self, ours: Mapping[str, Sequence[Process]], one: Installation) -> None:
+        self._pids = {name: [each.pid for each in some] for name, some in ours.items()}
+        self._pids |= {name: [server.pid] for name, server in one.servers.items()}
+        self._before = self._now()
+
+    def _now(self) -> dict[str, float]:
+        return {name: sum(map(cpu_s, pids)) for name, pids in self._pids.items()}
+
+    def by(self, count: int) -> str:
+        """Return milliseconds for each of so many events, and all together."""
+        each = {name: (now - self._before[name]) / count * 1000 for name, now in self._now().items()}
+        return ", ".join(f"{name} {ms:.1f}" for name, ms in each.items()) + f"; together {sum(each.values()):.1f}"
 
 
 def rss_mib(pid: int) -> float:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from ops.bench.corpus import events
 from ops.bench.report import say
 from ops.bench.stack_installation import Installation, installed, parser, real_servers
-from ops.bench.stack_outcomes import cpu_s, following
+from ops.bench.stack_outcomes import Spent, following
 from ops.bench.stack_stores import Contents, contents, raw_rates
 from ops.stack.process import Process
 from pipeline.ports.generations import ReplayPlan
@@ -39,9 +39,7 @@ async def load(one: Installation, arguments: argparse.Namespace) -> None:
 
 async def replay(runtime: StackRuntime, one: Installation, workers: Sequence[Process], count: int) -> float:
     """Rebuild into a new generation; return documents a second, all in all."""
-    pids = {name: at.pid for name, at in one.servers.items()}
-    before = {name: cpu_s(pid) for name, pid in pids.items()}
-    spent = sum(cpu_s(worker.pid) for worker in workers)
+    spent = Spent({"workers": workers}, one)
     started = time.perf_counter()
     begun = await runtime.replays.start(ReplayPlan(into="new"))
     watching = asyncio.create_task(watch(runtime.state, begun.generation, count))
@@ -50,13 +48,10 @@ async def replay(runtime: StackRuntime, one: Installation, workers: Sequence[Pro
     done = await watching
     if status.phase != "complete" or status.filled:
         raise SystemExit(f"the replay did not go as it should: {status}")
-    servers = ", ".join(f"{name} {(cpu_s(pid) - before[name]) / count * 1000:.1f}" for name, pid in pids.items())
-    spent = sum(cpu_s(worker.pid) for worker in workers) - spent
     first, steady = done
     say(
         f"replay of {count} documents: {seconds:.1f} s, {count / seconds:.1f} documents/s; the first was there after "
-        f"{first:.1f} s, from then on {steady:.1f} documents/s; CPU ms a document: workers "
-        f"{spent / count * 1000:.1f}, {servers}"
+        f"{first:.1f} s, from then on {steady:.1f} documents/s; CPU ms a document: {spent.by(count)}"
     )
     return count / seconds
 
