@@ -15,6 +15,7 @@ Connection = psycopg.AsyncConnection[Row]
 
 SETTINGS = "-c lock_timeout=10000 -c statement_timeout=60000 -c idle_in_transaction_session_timeout=60000"
 """Milliseconds: a lost client, or one that hangs, must not hold the others for ever."""
+NO_ADDRESS = "PostgreSQL: SHINSEN_POSTGRES is no address; write postgresql://user:password@host:5432/database"
 WAIT_S, CLOSE_S = 30, 10
 """How long for a free connection, and at the end for the busy ones."""
 
@@ -65,9 +66,7 @@ class Connections:
                 self._url, autocommit=True, connect_timeout=5, options=SETTINGS, cursor_factory=psycopg.AsyncRawCursor
             )
         except psycopg.ProgrammingError:  # its text quotes the address, and with it the password
-            raise InvalidConfiguration(
-                "PostgreSQL: SHINSEN_POSTGRES is no address; write postgresql://user:password@host:5432/database"
-            ) from None
+            raise InvalidConfiguration(NO_ADDRESS) from None
         self._open.add(connection)
         return connection
 

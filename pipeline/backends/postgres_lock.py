@@ -9,7 +9,8 @@ from typing import Any
 import psycopg
 from psycopg import errors
 
-from pipeline.errors import BackendUnavailable
+from pipeline.backends.postgres_connections import NO_ADDRESS
+from pipeline.errors import BackendUnavailable, InvalidConfiguration
 
 LEASE_S, WAIT_S = 30.0, 90.0
 """How long a holder may be silent; how long one waits at all."""
@@ -115,6 +116,8 @@ class PostgresLock:
                 self._connection = await psycopg.AsyncConnection.connect(
                     self._url, autocommit=True, connect_timeout=5, options=f"-c lock_timeout={looks_ms}"
                 )
+            except psycopg.ProgrammingError:
+                raise InvalidConfiguration(NO_ADDRESS) from None
             except psycopg.Error as error:
                 raise self._unavailable(f"{str(error).strip()}; check the server") from error
         return self._connection

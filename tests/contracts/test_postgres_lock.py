@@ -4,6 +4,7 @@ import asyncio
 import signal
 import sys
 import time
+import traceback
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -11,7 +12,7 @@ import psycopg
 import pytest
 
 from pipeline.backends.postgres_lock import PostgresLock
-from pipeline.errors import BackendUnavailable
+from pipeline.errors import BackendUnavailable, InvalidConfiguration
 
 pytestmark = pytest.mark.stack
 
@@ -67,7 +68,7 @@ async def test_no_server(database_url: str) -> None:
 HOLDER = """
 import asyncio, sys
 from pipeline.backends.postgres_lock import PostgresLock
-from pipeline.errors import BackendUnavailable
+from pipeline.errors import BackendUnavailable, InvalidConfiguration
 
 async def main():
     lock = PostgresLock(sys.argv[1], sys.argv[2], lease_s=1)
@@ -183,3 +184,14 @@ async def waiting(url: str) -> None:
             WHERE locktype = 'advisory' AND NOT granted AND datname = current_database()"""
         while (await (await connection.execute(sql)).fetchone()) == (0,):  # noqa: ASYNC110  # it is the server's
             await asyncio.sleep(0.05)
+
+
+async def test_a_malformed_address_is_not_shown() -> None:
+    """psycopg quotes the address, and with it the password."""
+    lock = PostgresLock("postgresql://shinsen:secret word@127.0.0.1:5432/x", "x")
+    with pytest.raises(InvalidConfiguration) as refused:
+        async with lock.held():
+            pass
+    assert "SHINSEN_POSTGRES is no address" in str(refused.value)
+    shown = "".join(traceback.format_exception(refused.value))
+    assert "secret" not in shown
