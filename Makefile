@@ -9,7 +9,7 @@ ARGS ?=
 STACK ?= .stack
 SPARQL ?= fuseki
 WORKERS ?= 2
-BENCHES ?= indexes query ingest staged_load
+BENCHES ?= indexes query ingest staged_load stack_replay stack_fresh stack_overhead stack_scale stack_memory
 # The newest Python of 3.11 or later that the PATH has, `python3` itself before all others.
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; exit; }; done; echo python3)

@@ -1,8 +1,8 @@
 """Memory of a worker over many events: flat, or growing.
 
-`python -m ops.bench.stack_memory [--events N] [--documents N]`. Stub models, small documents, updated again and again;
-the worker works as fast as it can. Its resident memory (without other processes) is read every second; compared are
-the averages of the first and the last third of the events, less a tenth of the first third to warm up.
+`python -m ops.bench.stack_memory [--events N] [--documents N] [--minutes M]`. Stub models, small documents, each
+changed again and again; the worker works as fast as it can. Its resident memory (without other processes) is read every
+second; compared are the averages of the first and the last third of the events, less a tenth of the first to warm up.
 """
 
 import asyncio
@@ -66,6 +66,7 @@ async def main() -> int:
     asked = parser(__doc__)
     asked.add_argument("--events", type=int, default=5_000)
     asked.add_argument("--documents", type=int, default=1_000)
+    asked.add_argument("--minutes", type=float, default=0, help="publish no more after so many; 0: all events")
     arguments = asked.parse_args()
     total = arguments.events
     with real_servers(arguments, "ops.bench.stack_memory") as (at, folder):
@@ -75,9 +76,12 @@ async def main() -> int:
             watching = asyncio.create_task(sampling(worker.pid, ends, samples))
             events = list(made(total, arguments.documents, arguments.seed))
             started = time.perf_counter()
-            for first in range(0, total, BATCH):
-                await one.publish(events[first : first + BATCH])
-                await ends.until(first + BATCH - AHEAD, LIMIT_S)
+            published = 0
+            while published < total and not 0 < arguments.minutes * 60 < time.perf_counter() - started:
+                await one.publish(events[published : published + BATCH])
+                published += len(events[published : published + BATCH])
+                await ends.until(published - AHEAD, LIMIT_S)
+            total = published
             await ends.until(total, LIMIT_S)
             seconds = time.perf_counter() - started
             watching.cancel()

@@ -44,6 +44,7 @@ from schemas.change_event import RawEvent
 GOAL = 0.25
 LIMIT_S = 1800.0
 WARM_UP = 2 * BATCH
+IDLE_S = 6.0
 Cost = tuple[float, float]
 """CPU and wall, seconds an event."""
 
@@ -131,6 +132,10 @@ async def worker(
         running = await one.worker()
         await one.publish(warm)
         await ends.until(len(warm), LIMIT_S)
+        idle = cpu_s(running.pid)
+        await asyncio.sleep(IDLE_S)
+        idle = (cpu_s(running.pid) - idle) / IDLE_S
+        say(f"a worker with nothing to do: CPU {idle * 1000:.0f} ms a second; that is in its figure below, too")
         spent, started = cpu_s(running.pid), time.perf_counter()
         await one.publish(measured)
         await ends.until(len(warm) + len(measured), LIMIT_S)
