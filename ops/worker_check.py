@@ -5,7 +5,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 
 from pipeline.settings import Settings
-from schemas.topics import reconcile_group
+from schemas.topics import reconcile_group, worker_of
 
 TIMEOUT_S = 5
 STABLE = "Stable"
@@ -34,7 +34,7 @@ async def _joined(bootstrap: str, group: str, client: str) -> bool:
         await admin.close()
     found = [row for answer in answers for row in answer.groups]
     # (error, name, state, protocol type, protocol, members), a member being (id, client id, ...).
-    return any(row[2] == STABLE and any(member[1] == client for member in row[5]) for row in found)
+    return any(row[2] == STABLE and any(worker_of(member[1]) == client for member in row[5]) for row in found)
 
 
 def main() -> int:

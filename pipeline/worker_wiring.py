@@ -36,8 +36,10 @@ from schemas.topics import (
     GenerationTopics,
     analyze_group,
     apply_group,
+    client_id,
     generation_topics,
     reconcile_group,
+    worker_of,
 )
 
 TOPICS_S = 5.0
@@ -66,12 +68,14 @@ class Workshop:
         outbox: Outbox,
         lag: LagReader,
         vector_model: str,
+        built_with: dict[str, str],
     ) -> None:
         self._settings, self._configuration, self._state = settings, configuration, state
         self._preparer, self._outbox, self._lag, self._vector_model = preparer, outbox, lag, vector_model
         self._topics = stack_topics(settings)
-        self._client = settings.worker_name or f"shinsen-{socket.gethostname()}-{os.getpid()}"
-        self._writer = f"{self._client}-{uuid.uuid4().hex[:8]}"
+        name = settings.worker_name or f"shinsen-{socket.gethostname()}-{os.getpid()}"
+        self._client = client_id(name, built_with)
+        self._writer = f"{name}-{uuid.uuid4().hex[:8]}"
         self._open: dict[str, _Open] = {}
         self._read: list[str] = []
         self._looked = 0.0
@@ -103,6 +107,7 @@ class Workshop:
         )
         analyzing = Analyzing(name, topics, self._state, self._preparer, self._outbox, system_clock)
         applying = Applying(topics, self._state, self._preparer, applier, self._outbox, system_clock)
+        analyzing.announces = announces
         one = self._open[name] = _Open(indexes, topics, analyzing, applying)
         one.sweep = Sweep(self._state, applier, applying.send_references, partial(self._left, name, topics))
 
@@ -127,10 +132,16 @@ class Workshop:
         for name in list(self._open):
             await self.close_generation(name)
 
+    async def others(self, generation: str) -> list[str]:
+        """See Shop.others."""
+        prefix, (_, mine) = self._settings.topic_prefix, self._client.split("@")
+        groups = [analyze_group(prefix, generation), apply_group(prefix, generation)]
+        return sorted(worker_of(one) for one in await self._lag.clients(groups) if not one.endswith(f"@{mine}"))
+
     def announce(self, live: str) -> None:
         """See Shop.announce."""
         for name, one in self._open.items():
-            one.applying.applier.announces = name == live
+            one.applying.applier.announces = one.analyzing.announces = name == live
 
     async def app(self, part: Part) -> faust.App:
         """See Shop.app."""
@@ -207,6 +218,7 @@ async def open_workshop(settings: Settings) -> AsyncIterator[tuple[Workshop, Sta
         stack.push_async_callback(lag.close)
         limits = ChunkLimits(max_chunks=settings.max_chunks)
         preparer = Preparer(configuration.mappings, configuration.vocabulary, cache, analyzer, embedder, limits)
-        shop = Workshop(settings, configuration, state, preparer, outbox, lag, embedder.model)
+        built_with = versions(configuration, analyzer, embedder)
+        shop = Workshop(settings, configuration, state, preparer, outbox, lag, embedder.model, built_with)
         stack.push_async_callback(shop.close)
-        yield shop, state, versions(configuration, analyzer, embedder)
+        yield shop, state, built_with

@@ -1,5 +1,7 @@
 """Kafka topics and consumer groups: declared here, created by us before a worker starts, never by a mere mention."""
 
+import hashlib
+from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
@@ -104,3 +106,13 @@ def analyze_group(prefix: str, generation: str) -> str:
 def apply_group(prefix: str, generation: str) -> str:
     """Return the consumer group that reads what was analyzed for a generation."""
     return f"{prefix}apply-{generation}"
+
+
+def client_id(worker: str, versions: Mapping[str, str]) -> str:
+    """Return how a worker calls itself in its groups: its name, and 8 hex digits that stand for what it builds with."""
+    return f"{worker}@{hashlib.sha256(msgspec.json.encode(sorted(versions.items()))).hexdigest()[:8]}"
+
+
+def worker_of(client: str) -> str:
+    """Return the name of the worker with this client id."""
+    return client.rpartition("@")[0] or client

@@ -1,6 +1,7 @@
 """A worker: runs the stages it was asked for, for the generations that it serves, as these come and go."""
 
 import asyncio
+import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -18,6 +19,8 @@ STAGES = ("reconcile", "analyze", "apply")
 LANES: tuple[Lane, ...] = ("live", "bulk")
 LOOK_S = 1.0
 """Between looks at the generations."""
+GRACE_S = 60.0
+"""After workers of another configuration were seen: so long may they take to start again."""
 GONE = ("pruning",)
 """States of a generation that nobody may write to any more."""
 
@@ -38,6 +41,9 @@ class Shop(Protocol):
 
     async def close_generation(self, name: str) -> None:
         """Let go of a generation's indexes; idempotent."""
+
+    async def others(self, generation: str) -> list[str]:
+        """Return the names of workers with another configuration that serve a generation."""
 
     def announce(self, live: str) -> None:
         """Let only this one of the open generations announce."""
@@ -63,6 +69,7 @@ class Worker(Service):
         self._apps: dict[Part, faust.App] = {}
         self._open: set[str] = set()
         self._refused: set[str] = set()
+        self._others: dict[str, tuple[float, list[str]]] = {}
 
     def equip(self, shop: Shop, state: State, versions: dict[str, str]) -> None:
         """Take what makes the parts, the state store, and the versions of what is built here."""
@@ -89,7 +96,7 @@ class Worker(Service):
         if not self._first_live:
             self._first_live = live
             self._say_what_differs(known)
-        served = {one.name: one for one in known if self._serves(one)}
+        served = {one.name: one for one in known if await self._serves(one)}
         self._shop.announce(live)
         self._say_who_serves(live, served.keys())
         for gone in sorted(self._open - served.keys()):
@@ -119,12 +126,32 @@ class Worker(Service):
         self._open.add(one.name)
         log.info("generation_served", generation=one.name, state=one.state)
 
-    def _serves(self, one: Generation) -> bool:
+    async def _serves(self, one: Generation) -> bool:
         if one.state in GONE:
             return False
         if self._pinned:
             return one.name in self._pinned
-        return one.name == self._first_live or one.versions == self._versions
+        return one.versions == self._versions or (one.name == self._first_live and not await self._left_to(one))
+
+    async def _left_to(self, one: Generation) -> list[str]:
+        """Return the workers of another configuration, now or a moment ago, that serve what other versions built.
+
+        Beside them this one would mix two mappings, or the vectors of two models. When nobody else serves it, it must:
+        changes of the live generation cannot wait until somebody rebuilds it.
+        """
+        now = asyncio.get_running_loop().time()
+        seen, before = self._others.get(one.name, (-math.inf, None))
+        found = await self._shop.others(one.name)
+        if not found and before and now < seen + GRACE_S:
+            return before
+        self._others[one.name] = now, found
+        if found and not before:
+            advice = 'this one serves what its own configuration built: see "Upgrades" in the runbook'
+            log.warning("generation_left_to_others", generation=one.name, workers=found, advice=advice)
+        elif not found and before != []:
+            advice = "nobody else serves it, so this one mixes two configurations in it: run `shinsen replay` soon"
+            log.error("generation_of_other_versions_served", generation=one.name, advice=advice)
+        return found
 
     def _say_what_differs(self, known: Sequence[Generation]) -> None:
         built = next((one.versions for one in known if one.name == self._first_live), self._versions)
@@ -136,7 +163,7 @@ class Worker(Service):
         """Notice once that another generation became live, which was built with other versions than these."""
         if live != self._live:
             self._live = live
-            if live not in served:
+            if live not in served and live not in self._others:
                 advice = "start workers with its configuration: this one only finishes the generations before"
                 log.warning("live_generation_not_served", generation=live, advice=advice)
 

@@ -77,6 +77,13 @@ class LagReader:
         async with self._connected():
             await self._admin.describe_cluster()
 
+    async def clients(self, groups: Sequence[str]) -> set[str]:
+        """Return the client ids of the members of these groups. Raises BackendUnavailable."""
+        async with self._connected():
+            answers = [await self._admin.describe_consumer_groups([group]) for group in groups]
+        # (code, group, state, protocol type, protocol, members), a member being (id, client id, ...).
+        return {member[1] for [answer] in answers for row in answer.groups for member in row[5]}
+
     async def close(self) -> None:
         """Disconnect; idempotent."""
         admin, consumer, self._admin, self._consumer = self._admin, self._consumer, None, None

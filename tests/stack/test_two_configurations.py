@@ -1,0 +1,104 @@
+"""Workers of two configurations side by side: neither writes into what the other builds; the new one takes over."""
+
+import asyncio
+import signal
+import subprocess
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from ops.stack.server import Endpoint
+from pipeline.settings import Settings
+from pipeline.stack_wiring import open_stack_runtime, open_state
+from tests.stack.test_replay import api, built, memo, post
+from tests.stack.worker import Stack
+
+pytestmark = [pytest.mark.stack, pytest.mark.faults, pytest.mark.timeout(400)]
+MAPPING = """source: dms
+collection: memos
+title: "{title}"
+body: ["{body}"]
+type: changed
+"""
+
+
+@pytest.fixture
+async def stack(stack_server: Callable[[str], Endpoint], tmp_path: Path) -> AsyncIterator[Stack]:
+    stack = Stack(stack_server, "fuseki", tmp_path)
+    assert await asyncio.to_thread(stack.command("create-topics").wait, 60) == 0, stack.tail()
+    yield stack
+    stack.end()
+    async with open_stack_runtime(stack.settings) as runtime:
+        for one in await runtime.state.generations():
+            async with runtime.replays.indexes(one.name) as indexes:
+                await indexes.chunks.drop()
+                await indexes.graph.drop()
+    await stack.remove()
+
+
+def configured(stack: Stack, folder: Path, mapping: str = MAPPING) -> dict[str, object]:
+    folder.mkdir()
+    (folder / "memos.yaml").write_text(mapping)
+    return {"mappings": folder}
+
+
+async def said(stack: Stack, word: str, worker: "subprocess.Popen[bytes]", seconds: float = 60) -> None:
+    async with asyncio.timeout(seconds):
+        while word not in stack.log.read_text():
+            assert worker.poll() is None, stack.tail()
+            await asyncio.sleep(0.1)
+
+
+async def types(settings: Settings, generation: str) -> set[str]:
+    async with open_state(settings) as state:
+        return {manifest.type async for manifest in state.scan_manifests(generation)}
+
+
+async def test_blue_and_green(stack: Stack, tmp_path: Path) -> None:
+    changed = configured(stack, tmp_path / "mappings")
+    blue = stack.start(worker_name="blue")
+    await stack.publish([memo(f"dms/memos/M{n}", 1, f"F-{n} を点検した。") for n in range(8)])
+    await stack.settled(blue)
+    before = await types(stack.settings, "g1")
+    assert "changed" not in before
+    green = stack.start(worker_name="green", **changed)
+    await said(stack, "generation_left_to_others", green)
+    await stack.publish([memo(f"dms/memos/M{n}", 2, f"F-{n} を直した。") for n in range(8)])
+    await stack.settled(blue, green)
+    assert await types(stack.settings, "g1") == before, "the new configuration wrote into the old indexes"
+    now = stack.settings
+    stack.settings = now.model_copy(update=changed)
+    async with api(stack) as (runtime, client):
+        assert (await post(client, "/v1/replay", into="new"))["generation"] == "g2"
+        await built(runtime, "g2")
+        assert (await types(now, "g1"), await types(now, "g2")) == (before, {"changed"})
+        await post(client, "/v1/generations/g2/promote", wait="60s")
+        await stack.publish([memo("dms/memos/M1", 3, "F-1 を片付けた。")])
+        await stack.settled(blue, green)
+        assert (await types(now, "g1"), await types(now, "g2")) == (before, {"changed"})
+        assert await post(client, "/v1/generations/prune") == {"pruned": ["g1"]}
+    assert "generation_of_other_versions_served" not in stack.log.read_text()
+
+
+async def test_a_live_generation_that_nobody_else_serves_is_served_and_that_is_said(
+    stack: Stack, tmp_path: Path
+) -> None:
+    blue = stack.start(worker_name="blue")
+    await stack.publish([memo("dms/memos/M1", 1, "F-1 を点検した。")])
+    await stack.settled(blue)
+    blue.send_signal(signal.SIGTERM)
+    assert await asyncio.to_thread(blue.wait, 60) == 0, stack.tail()
+    green = stack.start(worker_name="green", **configured(stack, tmp_path / "mappings"))
+    await said(stack, "generation_of_other_versions_served", green)
+    await stack.publish([memo("dms/memos/M2", 1, "F-2 を点検した。")])
+    await stack.settled(green)
+    assert "changed" in await types(stack.settings, "g1")
+    again = stack.start(worker_name="blue")
+    await said(stack, "generation_left_to_others", green)
+    await said(stack, "generation_let_go", green)
+    await stack.publish([memo("dms/memos/M3", 1, "F-3 を点検した。")])
+    await stack.settled(green, again)
+    async with open_state(stack.settings) as state:
+        found = (await state.manifests("g1", ["dms/memos/M3"]))["dms/memos/M3"]
+    assert found.type != "changed", "whoever the generation was built by has it back"
