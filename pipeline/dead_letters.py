@@ -65,12 +65,14 @@ def raw_letter(event: str, raw: RawEvent, error: InvalidEvent, at: str) -> DeadL
     )
 
 
-def record_letter(record: Record, error: InvalidEvent, stage: str, at: str) -> BuriedRecord:
-    """Return the dead letter of a record that could not be mapped or applied."""
+def record_letter(record: Record, error: InvalidEvent, stage: str, at: str, *, generation: str = "") -> BuriedRecord:
+    """Return the dead letter of a record that could not be mapped or applied, in one generation if it is named."""
     event = record.origins[-1] if record.origins else ""
     letter = DeadLetter(
         # By version, not by event: a rebuild that fails again over the same record is the same letter.
-        id=letter_id(f"{record.document}@{record.position}", error.code),
+        id=letter_id(
+            f"{record.document}@{record.position}", f"{error.code}@{generation}" if generation else error.code
+        ),
         event=event,
         code=error.code,
         reason=error.reason,
@@ -80,6 +82,7 @@ def record_letter(record: Record, error: InvalidEvent, stage: str, at: str) -> B
         payload=msgspec.json.encode(record.columns),
         headers={"content-type": "application/json"},
         at=at,
+        generation=generation,
     )
     older = [
         Outcome(event=origin, document=record.document, position=record.position, outcome="superseded")

@@ -38,6 +38,8 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     """When it was put aside, RFC 3339 UTC."""
     attempts: int = 1
     resolved: bool = False
+    generation: str = ""
+    """The one whose worker could not map or apply it; its letters count while it is live. Empty: of no generation."""
 
 
 class TokenPart(msgspec.Struct, frozen=True, array_like=True):

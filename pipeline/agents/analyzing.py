@@ -30,6 +30,8 @@ class Analyzing:
         self._generation, self._topics, self._state = generation, topics, state
         self._preparer, self._outbox, self._clock = preparer, outbox, clock
         self._patience = Patience(preparer.models_work)
+        self.announces = False
+        """Whether its generation is live: else nothing here ends an event."""
 
     async def take(self, batch: Sequence[Delivered], lane: Lane) -> None:
         """Send on what the batch holds. Raises BackendUnavailable: then all of it is to be taken again."""
@@ -101,10 +103,11 @@ class Analyzing:
             record = standing.get(one.record.document)
             if record is None or record.position != one.record.position:
                 continue
-            buried = record_letter(record, one.error, "map", self._clock())
+            buried = record_letter(record, one.error, "map", self._clock(), generation=self._generation)
             await self._outbox.dead_letters([(buried.letter, None)])
             await self._state.bury([buried.letter])
-            await self._state.announce(buried.superseded)
+            if self.announces:
+                await self._state.announce(buried.superseded)
             withdrawn.append(Prepared(record=record, stage="full", withdrawn=True))
         await self._forward(withdrawn, times, lane)
 

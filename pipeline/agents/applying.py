@@ -200,10 +200,11 @@ class Applying:
         document = refused.record.document
         standing = (await self._state.records([document])).get(document, refused.record)
         record = standing if standing.position == refused.record.position else refused.record
-        buried = record_letter(record, refused.error, stage, self._clock())
+        buried = record_letter(record, refused.error, stage, self._clock(), generation=self.applier.generation)
         await self._outbox.dead_letters([(buried.letter, None)])
         await self._state.bury([buried.letter])
-        await self._state.announce(buried.superseded)
+        if self.applier.announces:
+            await self._state.announce(buried.superseded)
         return Prepared(record=record, stage="full", withdrawn=True)
 
     # ---------------------------------------------------------------- ends

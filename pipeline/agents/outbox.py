@@ -167,6 +167,7 @@ def _why(letter: DeadLetter, raw: RawEvent | None) -> Headers:
         "shinsen-reason": letter.reason,
         "shinsen-stage": letter.stage,
         "shinsen-document": letter.document,
+        "shinsen-generation": letter.generation,
         "shinsen-position": letter.position,
         "shinsen-attempts": str(letter.attempts),
         "shinsen-topic": raw.topic if raw is not None else "",

@@ -163,17 +163,18 @@ class State(Publishing, GenerationRows, Sources, Protocol):
 
         Of a record's versions only the newest can have an open letter of stage `map` or `apply`: one
         that comes after a newer record is not kept, and one that comes resolves those below it. Their
-        events end as `superseded`.
+        events end as `superseded`. All that holds within each generation. Of a generation that is not live a letter
+        ends no event, and is neither listed nor counted until it is; it goes with its generation.
         """
 
     async def dead_letters(self, *, after: str = "", limit: int = 100, resolved: bool = False) -> list[DeadLetter]:
-        """Return letters with id > `after`, ordered by id."""
+        """Return letters of the live generation, and of none, with id > `after`, ordered by id."""
 
     async def dead_letter(self, letter: str) -> DeadLetter | None:
-        """Return one, or None."""
+        """Return one, of whatever generation, or None."""
 
     async def dead_positions(self, documents: Sequence[str]) -> dict[str, list[DeadLetter]]:
-        """Return the unresolved letters of these documents."""
+        """Return the unresolved letters of these documents, of the live generation and of none."""
 
     async def resolve(self, letters: Sequence[str], generation: str = "") -> None:
         """Mark letters resolved, unknown ones are no error; with a generation their documents count as
@@ -183,7 +184,8 @@ class State(Publishing, GenerationRows, Sources, Protocol):
     async def outlived(self, done: Sequence[tuple[str, str]]) -> None:
         """Resolve open letters of stage `map` or `apply` at or below these applied (document, position) pairs.
 
-        Their events end as `applied` at the very position, else as `superseded`.
+        Their events end as `applied` at the very position, else as `superseded`. Those that name a generation are
+        resolved by `Publishing.finish` in that generation only.
         """
 
     # offsets, access classes, generations

@@ -4,7 +4,8 @@ import asyncio
 
 import msgspec
 
-from pipeline.ports.state import State
+from pipeline.ports.publishing import Finish
+from pipeline.ports.state import Generation, State
 from tests.contracts.examples import DOCUMENT, GENERATION, at, letter, manifest, outcome, record
 
 
@@ -190,3 +191,45 @@ class OutcomesContract:
         await state.outlived([(DOCUMENT, at(1))])
         assert await state.dead_letters() == []
         assert (await state.counts(GENERATION))["outcome.applied"] == 0
+
+    # ------------------------------------------------------------ letters of a generation
+
+    async def test_what_a_rebuild_refuses_says_nothing_of_what_is_live(self, state: State) -> None:
+        for name in ("g1", "g2"):
+            await state.create_generation(Generation(name=name, created_at=f"{name}", versions={}))
+        await state.promote("g1", "2026-01-01T00:00:00.000000Z")
+        await state.advance([record(DOCUMENT, 1, "log:1")])
+        await state.bury([msgspec.structs.replace(letter("b"), generation="g2")])
+        assert (await state.dead_letters(), await state.dead_positions([DOCUMENT])) == ([], {})
+        assert await state.outcomes(["log:1"]) == {} and (await state.counts("g1"))["dead_letters"] == 0
+        assert (await state.records([DOCUMENT]))[DOCUMENT].origins == ("log:1",)
+        kept = await state.dead_letter("b")
+        assert kept is not None and (kept.generation, kept.event) == ("g2", "log:1")
+
+        await state.bury([msgspec.structs.replace(letter("a"), generation="g1")])
+        assert [one.id for one in await state.dead_letters()] == ["a"]
+        assert await state.outcomes(["log:1"]) == {"log:1": "dead_letter"}
+
+        await state.promote("g2", "2026-01-02T00:00:00.000000Z")
+        assert [one.id for one in await state.dead_letters()] == ["b"]
+        assert {key: [one.id for one in found] for key, found in (await state.dead_positions([DOCUMENT])).items()} == {
+            DOCUMENT: ["b"]
+        }
+        assert (await state.counts("g2"))["dead_letters"] == 1
+        await state.drop_generation("g1")
+        assert await state.dead_letter("a") is None
+
+    async def test_a_generation_resolves_its_own_letters_only(self, state: State) -> None:
+        for name in ("g1", "g2"):
+            await state.create_generation(Generation(name=name, created_at=f"{name}", versions={}))
+        await state.promote("g1", "2026-01-01T00:00:00.000000Z")
+        await state.bury([msgspec.structs.replace(letter("a"), generation="g1")])
+        await state.bury([msgspec.structs.replace(letter("b", event=""), generation="g2")])
+        kept = await state.dead_letter("b")
+        assert kept is not None and kept.event == "log:1", "as the other generation's letter has it"
+        (won,) = await state.commit("g2", [manifest()])
+        assert won
+        await state.finish("g2", [Finish(manifest(), mends=True)], 1, writer="w", stale="")
+        found = [await state.dead_letter(name) for name in ("a", "b")]
+        assert [one is not None and one.resolved for one in found] == [False, True]
+        assert await state.outcomes(["log:1"]) == {"log:1": "dead_letter"}

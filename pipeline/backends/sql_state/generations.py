@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from pipeline.backends.sql_state import outcomes
 from pipeline.backends.sql_state.transaction import Transaction
 from pipeline.ports.generations import Behind, Generation, Promotion, Rebuild, Standing
 from schemas.access import AccessRule
@@ -129,6 +130,7 @@ def drop(tx: Transaction, name: str) -> None:
     _refuse_live(tx, name)
     for table in PARTS:
         tx.execute(f"DELETE FROM {table} WHERE generation = ?", (name,))  # noqa: S608
+    outcomes.drop(tx, name)
     tx.execute("DELETE FROM generations WHERE name = ?", (name,))
 
 

@@ -116,7 +116,7 @@ def finish(
         standing.update(same)
     ended = [one for one in done if one.manifest.document in standing]
     outcomes.announce(tx, [outcome for one in ended for outcome in one.outcomes])
-    outcomes.outlived(tx, [(one.manifest.document, one.manifest.position) for one in ended if one.mends])
+    outcomes.outlived(tx, [(one.manifest.document, one.manifest.position) for one in ended if one.mends], generation)
     _unmark(tx, generation, sorted(standing), writer, stale)
     # Nothing was written to the indexes of these: what another writer may have written is still to be made good.
     _unmark(tx, generation, left, writer, "")

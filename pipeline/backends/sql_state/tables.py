@@ -67,6 +67,8 @@ ADDED = (
         source {text} NOT NULL, place {text} NOT NULL, head {text} NOT NULL, version {text} NOT NULL,
         at {text} NOT NULL, recent {text} NOT NULL, PRIMARY KEY (source, place))""",
     "CREATE TABLE IF NOT EXISTS borrowed_columns (document {text} PRIMARY KEY, origins {text} NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS letter_generations (letter {text} PRIMARY KEY, generation {text} NOT NULL)",
+    "CREATE INDEX IF NOT EXISTS letter_generations_generation ON letter_generations (generation)",
 )
 """What came later; files that were made before get it when they are opened. Nothing that is there is changed."""
 
