@@ -91,9 +91,7 @@ def _signals(signals: Signals, now: datetime.datetime) -> Iterator[Metric]:
         if not stage.partitions:
             lag.add_metric([stage.stage, "", ""], stage.lag)
     yield from (lag, members, age)
-    yield _gauge(
-        "shinsen_generation_outdated", "1 when built with other versions", bool(signals.outdated)
-    )
+    yield _gauge("shinsen_generation_outdated", "1 when built with other versions", bool(signals.outdated))
     yield _gauge("shinsen_dead_letters", "Open dead letters", signals.dead_letters)
     yield _gauge(
         "shinsen_oldest_unapplied_seconds", "Age of the oldest open event", _age(signals.oldest_unapplied, now)
