@@ -11,6 +11,7 @@ import pytest
 from ops.stack.server import Endpoint
 from pipeline.settings import Settings
 from pipeline.stack_wiring import open_stack_runtime, open_state
+from schemas.outcome import TokenPart
 from tests.stack.test_replay import api, built, memo, post
 from tests.stack.worker import Stack
 
@@ -102,3 +103,29 @@ async def test_a_live_generation_that_nobody_else_serves_is_served_and_that_is_s
     async with open_state(stack.settings) as state:
         found = (await state.manifests("g1", ["dms/memos/M3"]))["dms/memos/M3"]
     assert found.type != "changed", "whoever the generation was built by has it back"
+
+
+async def test_a_rebuild_that_refuses_says_nothing_of_what_is_live(stack: Stack, tmp_path: Path) -> None:
+    bad = configured(stack, tmp_path / "mappings", MAPPING.replace("{title}", "{nothing}"))
+    blue = stack.start(worker_name="blue")
+    await stack.publish([memo(f"dms/memos/M{n}", 1, f"F-{n} を点検した。") for n in range(3)])
+    await stack.settled(blue)
+    green = stack.start(worker_name="green", **bad)
+    now = stack.settings
+    stack.settings = now.model_copy(update=bad)
+    async with api(stack) as (runtime, client):
+        await post(client, "/v1/replay", into="new")
+        await built(runtime, "g2")
+        await stack.settled(blue, green)
+        assert len(await stack.read_dead_letters()) >= 3
+        assert await runtime.state.dead_letters() == []
+        assert (await runtime.signals()).dead_letters == 0
+        parts = [TokenPart(document=m.document, position=m.position) async for m in runtime.state.scan_manifests("g1")]
+        await runtime.wait_settled(parts, 5)
+        await post(client, "/v1/generations/g2/promote", wait="60s")
+        assert len(await runtime.state.dead_letters()) == 3
+        await post(client, "/v1/generations/rollback", wait="60s")
+        assert await runtime.state.dead_letters() == []
+        assert await post(client, "/v1/generations/prune") == {"pruned": ["g2"]}
+    ends = [h["shinsen-generation"] for _, _, h in await stack.read_dead_letters()]
+    assert set(ends) == {b"g2"}
