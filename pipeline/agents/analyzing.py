@@ -8,6 +8,7 @@ import msgspec
 from pipeline.agents.delivery import Delivered, Times
 from pipeline.agents.outbox import Outbox
 from pipeline.agents.patience import Patience
+from pipeline.agents.putting_aside import put_aside
 from pipeline.clock import Clock
 from pipeline.dead_letters import raw_letter, record_letter
 from pipeline.errors import InvalidEvent
@@ -78,8 +79,8 @@ class Analyzing:
     async def _bury_strangers(self, messages: Sequence[Delivered]) -> None:
         error = InvalidEvent("not_a_record", "a message on the topic of records is none of ours; see who writes to it")
         letters = [raw_letter(message.id, message.raw, error, self._clock()) for message in messages]
-        await self._outbox.dead_letters([(one, m.raw) for one, m in zip(letters, messages, strict=True)])
-        await self._state.bury(letters)
+        pairs = [(one, message.raw) for one, message in zip(letters, messages, strict=True)]
+        await put_aside(self._state, self._outbox, pairs)
 
     async def _cold(self, batch: Sequence[Prepared], times: dict[str, Times], lane: Lane) -> None:
         async def mention(some: Sequence[Prepared]) -> None:
@@ -104,8 +105,7 @@ class Analyzing:
             if record is None or record.position != one.record.position:
                 continue
             buried = record_letter(record, one.error, "map", self._clock(), generation=self._generation)
-            await self._outbox.dead_letters([(buried.letter, None)])
-            await self._state.bury([buried.letter])
+            await put_aside(self._state, self._outbox, [(buried.letter, None)])
             if self.announces:
                 await self._state.announce(buried.superseded)
             withdrawn.append(Prepared(record=record, stage="full", withdrawn=True))

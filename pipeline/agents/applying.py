@@ -11,6 +11,7 @@ import msgspec
 from pipeline.agents.delivery import Delivered, Times, milliseconds
 from pipeline.agents.outbox import Outbox
 from pipeline.agents.patience import Patience
+from pipeline.agents.putting_aside import put_aside
 from pipeline.apply import Applier
 from pipeline.clock import Clock
 from pipeline.dead_letters import raw_letter, record_letter
@@ -104,8 +105,8 @@ class Applying:
     async def _bury_strangers(self, messages: Sequence[Delivered]) -> None:
         error = InvalidEvent("not_analyzed", "a message on a topic of analyzed documents is not ours; see who writes")
         letters = [raw_letter(message.id, message.raw, error, self._clock()) for message in messages]
-        await self._outbox.dead_letters([(one, m.raw) for one, m in zip(letters, messages, strict=True)])
-        await self._state.bury(letters)
+        pairs = [(one, message.raw) for one, message in zip(letters, messages, strict=True)]
+        await put_aside(self._state, self._outbox, pairs)
 
     async def _from_records(self, documents: Sequence[str], taken: _Taken, lane: Lane) -> list[Prepared]:
         """Prepare documents as their records stand now; what cannot be mapped is put aside and withdrawn."""
@@ -201,8 +202,7 @@ class Applying:
         standing = (await self._state.records([document])).get(document, refused.record)
         record = standing if standing.position == refused.record.position else refused.record
         buried = record_letter(record, refused.error, stage, self._clock(), generation=self.applier.generation)
-        await self._outbox.dead_letters([(buried.letter, None)])
-        await self._state.bury([buried.letter])
+        await put_aside(self._state, self._outbox, [(buried.letter, None)])
         if self.applier.announces:
             await self._state.announce(buried.superseded)
         return Prepared(record=record, stage="full", withdrawn=True)

@@ -170,6 +170,7 @@ def _why(letter: DeadLetter, raw: RawEvent | None) -> Headers:
         "shinsen-generation": letter.generation,
         "shinsen-position": letter.position,
         "shinsen-attempts": str(letter.attempts),
-        "shinsen-topic": raw.topic if raw is not None else "",
+        # An event's id is `<topic>-<partition>-<offset>`: of what is found out later it still says from where.
+        "shinsen-topic": raw.topic if raw is not None else letter.event.rpartition("-")[0].rpartition("-")[0],
     }
     return [(name, text.encode("utf-8", "surrogatepass")) for name, text in {**given, **why}.items()]

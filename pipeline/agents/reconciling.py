@@ -10,6 +10,7 @@ import msgspec
 from pipeline.agents.delivery import Delivered, Times, milliseconds
 from pipeline.agents.outbox import Outbox
 from pipeline.agents.patience import Patience
+from pipeline.agents.putting_aside import put_aside
 from pipeline.clock import Clock
 from pipeline.dead_letters import RETRY_HEADER, raw_letter, retried_letter
 from pipeline.decoding import admit
@@ -106,8 +107,7 @@ class Reconciling:
             raw = _origin(messages, arrived.event_id).raw
             decoded.letters.append((raw_letter(arrived.event_id, raw, error, self._clock()), raw))
         if decoded.letters:
-            await self._outbox.dead_letters(decoded.letters)
-            await self._state.bury([letter for letter, _ in decoded.letters])
+            await put_aside(self._state, self._outbox, decoded.letters)
         ended = [*decoded.ended, *result.ended]
         if ended:
             await self._state.announce(ended)
@@ -118,8 +118,7 @@ class Reconciling:
         if retried := [retries[message.id] for message, _ in aside if message.id in retries]:
             await self._state.resolve(retried)
         letters = [(raw_letter(m.id, m.raw, error, self._clock()), m.raw) for m, error in aside]
-        await self._outbox.dead_letters(letters)
-        await self._state.bury([letter for letter, _ in letters])
+        await put_aside(self._state, self._outbox, letters)
         await self._announce([_buried(letter) for letter, _ in letters], {m.id: m for m, _ in aside})
 
     # ---------------------------------------------------------------- decoding
@@ -151,14 +150,16 @@ class Reconciling:
                 newest[record.document] = record
         times = {document: self._times(record, messages) for document, record in newest.items()}
         sending = newest
-        for _ in range(RESENDS):
-            if not sending:
-                return
+        for _ in range(RESENDS if newest else 0):
             await self._outbox.records([(record, times[document]) for document, record in sending.items()])
             positions = await self._state.positions(list(sending))
             newer = [document for document, at in positions.items() if at > sending[document].position]
             sending = await self._state.records(newer) if newer else {}
-        raise BackendUnavailable(f"{next(iter(sending))}: its record changes faster than it can be sent; again")
+            if not sending:
+                return
+        if sending:
+            first = next(iter(sending))
+            raise BackendUnavailable(f"{first}: its record changes faster than it can be sent; again")
 
     def _times(self, record: Record, messages: dict[str, Delivered]) -> Times:
         origin = _found(messages, record.origins[-1]) if record.origins else None
