@@ -1,6 +1,6 @@
 """One truth in two profiles: the stack ends with the digest of the embedded profile, both read back from the stores.
 
-SHINSEN_HISTORIES sets how many random histories (default 6), SHINSEN_SEED the seed.
+SHINSEN_HISTORIES sets how many random histories (default 3), SHINSEN_SEED the seed.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ from tests.faults.ends import check_outcomes
 from tests.faults.stream import arriving, changes
 from tests.stack.worker import Stack
 
-HISTORIES = int(os.environ.get("SHINSEN_HISTORIES", "6"))
+HISTORIES = int(os.environ.get("SHINSEN_HISTORIES", "3"))
 SEED = int(os.environ.get("SHINSEN_SEED", "20250708"))
 LENGTH = 40
 
