@@ -13,6 +13,7 @@ from typing import TypedDict
 
 from ops.stack.errors import StackError
 
+REAP_S = 2.0
 POLL_S = 0.1
 KILL_WAIT_S = 15.0
 
@@ -113,7 +114,14 @@ def alive(process: Process) -> bool:
 
 def exit_code(process: Process) -> int | None:
     """How a process that we have started ended (minus the signal's number); None when it runs or was not ours."""
-    return None if alive(process) else _ended.get(process.pid)
+    if alive(process):
+        return None
+    child = _children.pop(process.pid, None)
+    if child is not None:
+        # The first thread shows as ended a moment before the others are, and only then is there a code.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            _ended[process.pid] = child.wait(REAP_S)
+    return _ended.get(process.pid)
 
 
 def send(process: Process, number: signal.Signals) -> bool:
