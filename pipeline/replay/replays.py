@@ -86,6 +86,7 @@ class StateReplays:
                 # All of it now: what is not there yet is filled in.
                 widened = msgspec.structs.replace(rebuild, plan=plan, phase="filling")
                 await self._state.save_rebuild(generation.name, widened)
+                self._changed()  # who waits for its end must not read the old one
             return generation.name
         return ""
 

@@ -94,7 +94,6 @@ def test_other_models_and_patterns_differ_in_chunks_and_facts_only(data: Path, t
     assert "only in g2: wears" in shown and "vector missing in g2" in shown
 
 
-@pytest.mark.xfail(strict=False, reason="a race, open: the command that fills a trial may still read its old phase")
 def test_a_trial_of_one_collection_is_not_promoted_before_it_is_filled(data: Path, tmp_path: Path) -> None:
     other = {**native("9", "別の収集。"), "collection": "notes"}
     shinsen_json("publish", write_events(tmp_path / "other.jsonl", other), "--data", data)
