@@ -10,7 +10,6 @@ import structlog
 
 from pipeline.change_times import seconds_between
 from pipeline.clock import Clock
-from pipeline.dead_letters import LETTER_HEADER, RETRY_HEADER
 from pipeline.dictionary_change import DictionaryChange, outdated_parts
 from pipeline.digest import digest
 from pipeline.embedded.data_folder import DataFolder
@@ -27,10 +26,11 @@ from pipeline.ports.signals import ChangeHistogram, Health, Signals
 from pipeline.ports.state import State
 from pipeline.replay.progress import brief
 from pipeline.replay.replays import StateReplays
+from pipeline.retrying import retry
 from pipeline.settling import Settling
 from pipeline.sources.control import SourceControl
 from schemas.change_event import RawEvent
-from schemas.outcome import DeadLetter, Outcome, OutcomeName, TokenPart
+from schemas.outcome import OutcomeName, TokenPart
 from schemas.record import Record
 
 log = structlog.get_logger(__name__)
@@ -153,37 +153,10 @@ class EmbeddedRuntime:
 
     async def retry(self, letters: Sequence[str]) -> dict[str, str]:
         """Try dead letters again."""
-        done: dict[str, str] = {}
-        for name in letters:
-            letter = await self.state.dead_letter(name)
-            if letter is None:
-                done[name] = "unknown: no dead letter has this id; `shinsen dlq list` shows them"
-            elif letter.resolved:
-                done[name] = "already resolved"
-            elif letter.stage in ("map", "apply"):
-                done[name] = await self._retry_record(letter)
-            else:
-                done[name] = await self._retry_raw(letter)
-        return done
+        return await retry(self.state, self._live_name, letters, self._work_again, self.intake.submit)
 
-    async def _retry_record(self, letter: DeadLetter) -> str:
-        await self.state.resolve([letter.id], self._generation.name)
-        record = (await self.state.records([letter.document])).get(letter.document)
-        if record is None or record.position != letter.position:
-            ended = Outcome(
-                event=letter.event, document=letter.document, position=letter.position, outcome="superseded"
-            )
-            await self.state.announce([ended])
-            return "superseded: a newer version of the document stands"
+    async def _work_again(self, generation: str, record: Record) -> None:
         await self._generations.advanced([record], self._clock())
-        return "queued"
-
-    async def _retry_raw(self, letter: DeadLetter) -> str:
-        headers = letter.headers | {RETRY_HEADER: letter.event, LETTER_HEADER: letter.id}
-        submission = (await self.intake.submit([RawEvent(value=letter.payload, headers=headers)]))[0]
-        if submission.status == "rejected":
-            return f"rejected again ({submission.code}): {submission.reason}"
-        return "queued"
 
     # ---------------------------------------------------------------- reading
 

@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 
 from pipeline.clock import Clock
-from pipeline.dead_letters import LETTER_HEADER, RETRY_HEADER
 from pipeline.digest import digest
 from pipeline.errors import BackendUnavailable, NotFresh
 from pipeline.mapping import Mappings
@@ -18,6 +17,7 @@ from pipeline.ports.signals import ChangeHistogram, Health, Signals
 from pipeline.ports.state import Generation, State
 from pipeline.replay.progress import brief
 from pipeline.replay.replays import StateReplays
+from pipeline.retrying import retry
 from pipeline.settling import Settling
 from pipeline.sources.control import SourceControl
 from pipeline.sources.freshness import SourceFreshness
@@ -27,7 +27,8 @@ from pipeline.stack.outcomes import OutcomeFollower
 from pipeline.stack.signals import StackSignals
 from pipeline.stack.sources import SourcePlaces
 from schemas.change_event import RawEvent
-from schemas.outcome import DeadLetter, Outcome, OutcomeName, TokenPart
+from schemas.outcome import OutcomeName, TokenPart
+from schemas.record import Record
 
 QUIET_WAIT = 600.0
 """Seconds that a digest waits for work under way."""
@@ -97,39 +98,11 @@ class StackRuntime:
 
     async def retry(self, letters: Sequence[str]) -> dict[str, str]:
         """Try dead letters again."""
-        done: dict[str, str] = {}
-        for name in letters:
-            letter = await self.state.dead_letter(name)
-            if letter is None:
-                done[name] = "unknown: no dead letter has this id; `shinsen dlq list` shows them"
-            elif letter.resolved:
-                done[name] = "already resolved"
-            elif letter.stage in ("map", "apply"):
-                done[name] = await self._retry_record(letter)
-            else:
-                done[name] = await self._retry_raw(letter)
-        return done
+        return await retry(self.state, self._generations.live_name, letters, self._work_again, self._door.submit)
 
-    async def _retry_record(self, letter: DeadLetter) -> str:
-        generation = await self._generations.live_name()
-        await self.state.resolve([letter.id], generation)
-        record = (await self.state.records([letter.document])).get(letter.document)
-        if record is None or record.position != letter.position:
-            ended = Outcome(
-                event=letter.event, document=letter.document, position=letter.position, outcome="superseded"
-            )
-            await self.state.announce([ended])
-            return "superseded: a newer version of the document stands"
+    async def _work_again(self, generation: str, record: Record) -> None:
         # The sweep would find it too, since it counts as pending now: this is for those who wait.
-        await self._door.send_again(generation, [letter.document])
-        return "queued"
-
-    async def _retry_raw(self, letter: DeadLetter) -> str:
-        headers = letter.headers | {RETRY_HEADER: letter.event, LETTER_HEADER: letter.id}
-        submission = (await self._door.submit([RawEvent(value=letter.payload, headers=headers)]))[0]
-        if submission.status == "rejected":
-            return f"rejected again ({submission.code}): {submission.reason}"
-        return "queued"
+        await self._door.send_again(generation, [record.document])
 
     # ---------------------------------------------------------------- reading
 
