@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ops.stack.server import Endpoint
+from pipeline.agents.service import GRACE_S
 from pipeline.settings import Settings
 from pipeline.stack_wiring import open_stack_runtime, open_state
 from schemas.outcome import TokenPart
@@ -44,8 +45,9 @@ def configured(stack: Stack, folder: Path, mapping: str = MAPPING) -> dict[str, 
     return {"mappings": folder}
 
 
-async def said(stack: Stack, word: str, worker: "subprocess.Popen[bytes]", seconds: float = 60) -> None:
-    async with asyncio.timeout(seconds):
+async def said(stack: Stack, word: str, worker: "subprocess.Popen[bytes]") -> None:
+    # A worker that has just gone counts for GRACE_S, so whoever takes its generation over says so that much later.
+    async with asyncio.timeout(GRACE_S + 60):
         while word not in stack.log.read_text():
             assert worker.poll() is None, stack.tail()
             await asyncio.sleep(0.1)
