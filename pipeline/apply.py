@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 import msgspec
 
@@ -159,24 +160,31 @@ class Applier:
         documents = [one.manifest.document for one in linked]
         self._touched.update(documents)
         pieces = [piece for one in linked for piece in indexed_chunks(one.prepared, self._vector_model)]
+        # Facts at once: a SPARQL server is sent few requests then, and commits few times.
+        writes = [
+            partial(self._graph.stage, one.manifest.document, one.manifest.facts_version, one.facts)
+            for one in linked
+            if one.facts
+        ]
         if pieces:
-            await self._write(documents, lambda: self._chunks.stage(pieces))
-        facts = [(one.manifest.document, one.manifest.facts_version, one.facts) for one in linked if one.facts]
-        if facts:
-            # At once: a SPARQL server is sent few requests then, and commits few times.
-            await self._write(documents, lambda: asyncio.gather(*(self._graph.stage(*one) for one in facts)))
+            writes.append(partial(self._chunks.stage, pieces))
+        await self._write(documents, writes)
 
-    async def _write(self, documents: Sequence[str], write: Callable[[], Awaitable[object]]) -> None:
-        """Write to an index under marks that stay fresh: nobody may take the writer for dead meanwhile."""
+    async def _write(self, documents: Sequence[str], writes: Sequence[Callable[[], Awaitable[None]]]) -> None:
+        """Write to the indexes, side by side, under marks that stay fresh: nobody may take the writer for dead
+        meanwhile. Returns, or raises, when nothing is written any more."""
+        if not writes:
+            return
         await self._renew(documents)
-        writing = asyncio.ensure_future(write())
+        writing = asyncio.gather(*(write() for write in writes), return_exceptions=True)
         try:
             while not (await asyncio.wait({writing}, timeout=_RENEW_S))[0]:
                 await self._renew(documents)
         finally:
             writing.cancel()  # which says nothing to what has ended
-            await asyncio.gather(writing, return_exceptions=True)
-        await writing
+            await asyncio.wait({writing})
+        for failed in [each for each in await writing if each is not None]:
+            raise failed
 
     async def _renew(self, documents: Sequence[str]) -> None:
         """Mark again after a pause, before the marks are taken for those of a dead writer, or when they were."""
@@ -226,10 +234,11 @@ class Applier:
         if not won:
             return
         chunks = {one.manifest.document: tuple(ref.id for ref in one.manifest.chunks) for one in won}
-        await self._write(list(chunks), lambda: self._chunks.collect(chunks, self._revision))
         versions = {one.manifest.document: one.manifest.facts_version for one in won if one.manifest.stage == "full"}
+        writes = [partial(self._chunks.collect, chunks, self._revision)]
         if versions:
-            await self._write(list(chunks), lambda: self._graph.collect(versions, self._revision))
+            writes.append(partial(self._graph.collect, versions, self._revision))
+        await self._write(list(chunks), writes)
 
     async def _finish(self, won: Sequence[Linked], surprised: set[str], documents: set[str]) -> None:
         """End what stands. The others stay touched.

@@ -23,7 +23,7 @@ from schemas.change_event import Lane
 
 BATCH = 64
 """Messages taken at once."""
-LINGER_S = 0.01
+LINGER_S = 0.002
 """What a batch that is not full waits for more."""
 SESSION_S = 10.0
 COMMIT_S = 1.0

@@ -26,6 +26,10 @@ class BoundedDatabase:
         """Run `work` over one snapshot."""
         return self._bounded(self._database.read(work))
 
+    def look(self, work: Callable[[Transaction], T]) -> Awaitable[T]:
+        """Run `work`, each statement by itself."""
+        return self._bounded(self._database.look(work))
+
     async def _bounded(self, work: Awaitable[T]) -> T:
         task = asyncio.ensure_future(work)
         self._running.add(task)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from pipeline.backends.postgres import PostgresDatabase
-from pipeline.backends.sql_state.transaction import Transaction, marks, sliced
+from pipeline.backends.sql_state.transaction import Transaction, marks, sliced, value_rows
 
 
 class PostgresCache:
@@ -25,20 +25,18 @@ class PostgresCache:
                 found.update({key: bytes(value) for key, value in rows})
             return found
 
-        return await self._database.read(select) if keys else {}
+        return await self._database.look(select) if keys else {}
 
     async def put(self, kind: str, items: dict[str, bytes]) -> None:
         """Keep items."""
         # In one order, so that two writers of the same keys wait for each other instead of dead-locking.
-        rows = [(kind, key, items[key]) for key in sorted(items)]
-        if rows:
-            await self._database.write(
-                lambda tx: tx.executemany(
-                    "INSERT INTO cache (kind, key, value) VALUES (?, ?, ?)"
-                    " ON CONFLICT (kind, key) DO UPDATE SET value = excluded.value",
-                    rows,
-                )
+        for keys in sliced(sorted(items)):
+            sql = (
+                f"INSERT INTO cache (kind, key, value) VALUES {value_rows(len(keys), 3)}"  # noqa: S608
+                " ON CONFLICT (kind, key) DO UPDATE SET value = excluded.value"
             )
+            given = [value for key in keys for value in (kind, key, items[key])]
+            await self._database.look(lambda tx, sql=sql, given=given: tx.execute(sql, given))  # type: ignore[misc]
 
     async def close(self) -> None:
         """Close the connections."""

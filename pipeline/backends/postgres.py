@@ -51,7 +51,11 @@ class _PostgresTransaction:
         return await cursor.fetchall() if cursor.description is not None else []
 
     async def _executemany(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
-        await self._connection.cursor().executemany(_placeholders(sql), rows)
+        given = list(rows)
+        if len(given) == 1:  # `executemany` makes a pipeline, which costs more than the statement
+            await self._connection.execute(_placeholders(sql), given[0])
+        elif given:
+            await self._connection.cursor().executemany(_placeholders(sql), given)
 
 
 class PostgresDatabase:
@@ -76,6 +80,10 @@ class PostgresDatabase:
     async def read(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` over one snapshot."""
         return await self._run(work, BEGIN_READ)
+
+    async def look(self, work: Callable[[Transaction], T]) -> T:
+        """Run `work`, each statement by itself: no transaction is begun and none ended."""
+        return await self._run(work, "")
 
     async def close(self) -> None:
         """Finish what runs and close the connections; idempotent."""
@@ -103,6 +111,8 @@ class PostgresDatabase:
         async with self._connections.one() as connection:
             if not self._ready:
                 await self._prepare(connection)
+            if not begin:
+                return await run_waiting(lambda: work(_PostgresTransaction(connection)))
             await connection.execute(begin)
             try:
                 result = await run_waiting(lambda: work(_PostgresTransaction(connection)))

@@ -46,6 +46,8 @@ class SqliteSqlDatabase:
         """Run over a reader's snapshot."""
         return self._database.read(lambda connection: work(_SqliteTransaction(connection)))
 
+    look = read  # a snapshot costs nothing here
+
 
 def open_state_database(folder: Path) -> Database:
     """Open (or create) `state.db` with the state store's tables and the log."""

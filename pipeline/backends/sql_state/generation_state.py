@@ -12,7 +12,7 @@ class SqlGenerations:
 
     async def generations(self) -> list[Generation]:
         """Return generations."""
-        return await self._database.read(generations.generations)
+        return await self._database.look(generations.generations)
 
     async def next_generation(self) -> str:
         """Return a new name."""
@@ -28,7 +28,7 @@ class SqlGenerations:
 
     async def promotions(self) -> list[Promotion]:
         """Return what became live."""
-        return await self._database.read(generations.promotions)
+        return await self._database.look(generations.promotions)
 
     async def begin_prune(self, name: str) -> None:
         """Let nobody use it."""
@@ -44,7 +44,7 @@ class SqlGenerations:
 
     async def rebuild(self, name: str) -> Rebuild | None:
         """Return the note of a rebuild."""
-        return await self._database.read(lambda tx: generations.rebuild(tx, name))
+        return await self._database.look(lambda tx: generations.rebuild(tx, name))
 
     async def save_rebuild(self, name: str, rebuild: Rebuild) -> None:
         """Replace the note of a rebuild."""
@@ -52,8 +52,8 @@ class SqlGenerations:
 
     async def standing(self, name: str) -> Standing:
         """Count."""
-        return await self._database.read(lambda tx: generations.standing(tx, name))
+        return await self._database.look(lambda tx: generations.standing(tx, name))
 
     async def behind(self, name: str, *, prefix: str = "", after: str = "", limit: int = 1000) -> list[Behind]:
         """Return a page of what it lacks."""
-        return await self._database.read(lambda tx: generations.behind(tx, name, prefix, after, limit))
+        return await self._database.look(lambda tx: generations.behind(tx, name, prefix, after, limit))

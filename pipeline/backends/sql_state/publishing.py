@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from pipeline.backends.sql_state import manifests, name_changes, outcomes
-from pipeline.backends.sql_state.transaction import Transaction, marks, sliced, value_rows
+from pipeline.backends.sql_state.transaction import Transaction, marks, sliced
 from pipeline.clock import earlier
 from pipeline.ports.publishing import Begun, Committed, DeclaredName, Finish
 from schemas.document import Manifest
@@ -54,15 +54,17 @@ def begin(tx: Transaction, generation: str, documents: Sequence[str], writer: st
 
 
 def mark(tx: Transaction, generation: str, documents: Sequence[str], writer: str) -> str:
-    """Leave or renew a writer's marks, under the database's time: the clocks of writers differ. Return it."""
-    at = _now(tx)
+    """Leave or renew a writer's marks, under the database's time: the clocks of writers differ. Return the first."""
+    times: list[str] = []
+    row = f"(?, ?, ?, {tx.now})"
     for part in sliced(sorted(documents)):
-        tx.execute(
-            f"INSERT INTO staging (generation, document, writer, since) VALUES {value_rows(len(part), 4)}"  # noqa: S608
-            " ON CONFLICT (generation, document, writer) DO UPDATE SET since = excluded.since",
-            [value for document in part for value in (generation, document, writer, at)],
+        rows = tx.execute(
+            f"INSERT INTO staging (generation, document, writer, since) VALUES {', '.join([row] * len(part))}"  # noqa: S608
+            " ON CONFLICT (generation, document, writer) DO UPDATE SET since = excluded.since RETURNING since",
+            [value for document in part for value in (generation, document, writer)],
         )
-    return at
+        times += [since for (since,) in rows]
+    return min(times) if times else _now(tx)
 
 
 def _now(tx: Transaction) -> str:

@@ -45,7 +45,7 @@ class SqlPublishing:
 
     async def unfinished(self, generation: str, documents: Sequence[str], *, announces: bool) -> set[str]:
         """Return pending ones."""
-        return await self._database.read(lambda tx: publishing.unfinished(tx, generation, documents, announces))
+        return await self._database.look(lambda tx: publishing.unfinished(tx, generation, documents, announces))
 
     async def leftovers(self, generation: str, *, older_s: float, announces: bool, limit: int = 1000) -> list[str]:
         """Return what was left half done."""
@@ -53,11 +53,11 @@ class SqlPublishing:
 
     async def name_changes(self, generation: str, known: int) -> list[NameChange]:
         """Return changes above a number."""
-        return await self._database.read(lambda tx: name_changes.above(tx, generation, known))
+        return await self._database.look(lambda tx: name_changes.above(tx, generation, known))
 
     async def unlooked(self, generation: str, limit: int = 1000) -> list[NameChange]:
         """Return changes to look up."""
-        return await self._database.read(lambda tx: name_changes.unlooked(tx, generation, limit))
+        return await self._database.look(lambda tx: name_changes.unlooked(tx, generation, limit))
 
     async def looked_up(self, generation: str, changes: Sequence[NameChange]) -> None:
         """Note a look-up."""
@@ -65,4 +65,4 @@ class SqlPublishing:
 
     async def positions(self, documents: Sequence[str]) -> dict[str, str]:
         """Return positions of records."""
-        return await self._database.read(lambda tx: publishing.positions(tx, documents))
+        return await self._database.look(lambda tx: publishing.positions(tx, documents))

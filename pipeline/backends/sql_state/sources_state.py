@@ -15,7 +15,7 @@ class SqlSources:
 
     async def epochs(self) -> list[EpochStart]:
         """Return all epochs."""
-        return await self._database.read(sources.epochs)
+        return await self._database.look(sources.epochs)
 
     async def new_epoch(self, source: str, starts: Mapping[str, int], at: str) -> int:
         """Begin the next epoch."""
@@ -27,8 +27,8 @@ class SqlSources:
 
     async def source_heads(self, source: str = "") -> list[SourceHead]:
         """Return heads."""
-        return await self._database.read(lambda tx: sources.heads(tx, source))
+        return await self._database.look(lambda tx: sources.heads(tx, source))
 
     async def reconciled(self, places: Sequence[str]) -> dict[str, int]:
         """Return offsets."""
-        return await self._database.read(lambda tx: sources.reconciled(tx, places))
+        return await self._database.look(lambda tx: sources.reconciled(tx, places))

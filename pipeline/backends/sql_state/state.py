@@ -26,7 +26,7 @@ class SqlState(SqlPublishing, SqlGenerations, SqlSources):
 
     async def collections(self) -> list[CollectionState]:
         """Return all rows."""
-        return await self._database.read(records.collections)
+        return await self._database.look(records.collections)
 
     async def set_floor(self, source: str, collection: str, floor: str, version: str, occurred_at: str) -> None:
         """Raise the floor."""
@@ -38,23 +38,23 @@ class SqlState(SqlPublishing, SqlGenerations, SqlSources):
 
     async def records(self, documents: Sequence[str]) -> dict[str, Record]:
         """Return rows that exist."""
-        return await self._database.read(lambda tx: records.get(tx, documents))
+        return await self._database.look(lambda tx: records.get(tx, documents))
 
     async def scan_records(self, prefix: str = "") -> AsyncIterator[Record]:
         """Yield records in key order."""
         after = ""
-        while page := await self._database.read(lambda tx, after=after: records.page(tx, prefix, after, RECORDS_PAGE)):  # type: ignore[misc]
+        while page := await self._database.look(lambda tx, after=after: records.page(tx, prefix, after, RECORDS_PAGE)):  # type: ignore[misc]
             for record in page:
                 yield record
             after = page[-1].document
 
     async def pending(self, generation: str, *, after: str = "", limit: int = 1000) -> list[Pending]:
         """Return documents that need work."""
-        return await self._database.read(lambda tx: manifests.pending(tx, generation, after, limit))
+        return await self._database.look(lambda tx: manifests.pending(tx, generation, after, limit))
 
     async def manifests(self, generation: str, documents: Sequence[str]) -> dict[str, Manifest]:
         """Return committed manifests."""
-        return await self._database.read(lambda tx: manifests.get(tx, generation, documents))
+        return await self._database.look(lambda tx: manifests.get(tx, generation, documents))
 
     async def commit(self, generation: str, offered: Sequence[Manifest]) -> list[bool]:
         """Compare and set."""
@@ -66,11 +66,11 @@ class SqlState(SqlPublishing, SqlGenerations, SqlSources):
 
     async def settled(self, generation: str, documents: Sequence[str]) -> dict[str, str]:
         """Return settled positions."""
-        return await self._database.read(lambda tx: manifests.settled(tx, generation, documents))
+        return await self._database.look(lambda tx: manifests.settled(tx, generation, documents))
 
     async def stages(self, generation: str, documents: Sequence[str]) -> dict[str, str]:
         """Return committed stages."""
-        return await self._database.read(lambda tx: manifests.stages(tx, generation, documents))
+        return await self._database.look(lambda tx: manifests.stages(tx, generation, documents))
 
     async def uncollect_after(self, generation: str, revision: int) -> int:
         """Put manifests back to work."""
@@ -78,12 +78,12 @@ class SqlState(SqlPublishing, SqlGenerations, SqlSources):
 
     async def revision(self, generation: str) -> int:
         """Return the highest revision."""
-        return await self._database.read(lambda tx: manifests.revision(tx, generation))
+        return await self._database.look(lambda tx: manifests.revision(tx, generation))
 
     async def scan_manifests(self, generation: str) -> AsyncIterator[Manifest]:
         """Yield manifests in key order."""
         after = ""
-        while page := await self._database.read(lambda tx, after=after: manifests.page(tx, generation, after, PAGE)):  # type: ignore[misc]
+        while page := await self._database.look(lambda tx, after=after: manifests.page(tx, generation, after, PAGE)):  # type: ignore[misc]
             for manifest in page:
                 yield manifest
             after = page[-1].document
@@ -98,7 +98,7 @@ class SqlState(SqlPublishing, SqlGenerations, SqlSources):
 
     async def declared_names(self, generation: str) -> list[DeclaredName]:
         """Return distinct names."""
-        return await self._database.read(lambda tx: names.declared(tx, generation))
+        return await self._database.look(lambda tx: names.declared(tx, generation))
 
     async def mark_relinks(self, generation: str, documents: Sequence[str]) -> None:
         """Mark for relinking."""
@@ -114,7 +114,7 @@ class SqlState(SqlPublishing, SqlGenerations, SqlSources):
 
     async def outcomes(self, events: Sequence[str]) -> dict[str, OutcomeName]:
         """Return outcomes known."""
-        return await self._database.read(lambda tx: outcomes.get(tx, events))
+        return await self._database.look(lambda tx: outcomes.get(tx, events))
 
     async def bury(self, letters: Sequence[DeadLetter]) -> None:
         """Keep dead letters."""
@@ -122,15 +122,15 @@ class SqlState(SqlPublishing, SqlGenerations, SqlSources):
 
     async def dead_letters(self, *, after: str = "", limit: int = 100, resolved: bool = False) -> list[DeadLetter]:
         """Return letters."""
-        return await self._database.read(lambda tx: outcomes.dead_letters(tx, after, limit, resolved))
+        return await self._database.look(lambda tx: outcomes.dead_letters(tx, after, limit, resolved))
 
     async def dead_letter(self, letter: str) -> DeadLetter | None:
         """Return one letter."""
-        return await self._database.read(lambda tx: outcomes.dead_letter(tx, letter))
+        return await self._database.look(lambda tx: outcomes.dead_letter(tx, letter))
 
     async def dead_positions(self, documents: Sequence[str]) -> dict[str, list[DeadLetter]]:
         """Return open letters of documents."""
-        return await self._database.read(lambda tx: outcomes.dead_positions(tx, documents))
+        return await self._database.look(lambda tx: outcomes.dead_positions(tx, documents))
 
     async def resolve(self, letters: Sequence[str], generation: str = "") -> None:
         """Mark letters resolved."""
@@ -142,7 +142,7 @@ class SqlState(SqlPublishing, SqlGenerations, SqlSources):
 
     async def offset(self, consumer: str) -> int:
         """Return a committed offset."""
-        return await self._database.read(lambda tx: generations.offset(tx, consumer))
+        return await self._database.look(lambda tx: generations.offset(tx, consumer))
 
     async def commit_offset(self, consumer: str, offset: int) -> None:
         """Raise an offset."""
@@ -154,4 +154,4 @@ class SqlState(SqlPublishing, SqlGenerations, SqlSources):
 
     async def access_classes(self) -> dict[str, AccessRule]:
         """Return all classes."""
-        return await self._database.read(generations.access_classes)
+        return await self._database.look(generations.access_classes)
