@@ -41,6 +41,8 @@ class Asked(msgspec.Struct):
     began: float
     accepted: float = 0.0
     answered: float = 0.0
+    search: float = 0.0
+    """Seconds of the search alone, as its answer says."""
 
     @property
     def seconds(self) -> float:
@@ -72,6 +74,7 @@ async def change(client: httpx.AsyncClient, number: int, arguments: argparse.Nam
     answer = await client.post("/v1/search", json=question)
     check(answer)
     asked.answered = time.time()
+    asked.search = answer.json()["timings_ms"]["total"] / 1000
     titles = [hit["document"]["title"] for hit in answer.json()["hits"]]
     if f"記録 {word(number)}" not in titles:
         raise RuntimeError(f"{word(number)} was not found after its token was reached: {titles}")
@@ -136,6 +139,7 @@ def stages(done: Sequence[Asked], ends: Ends) -> None:
             ("record → found (analysis, embedding, indexes)", end.reconciled, end.applied),
             ("found → announced", end.applied, end.announced),
             ("announced → answered", end.announced, one.answered),
+            ("  of that the search", 0.0, one.search),
         ):
             found.setdefault(name, []).append(finish - begin)
     for name, values in found.items():

@@ -30,7 +30,8 @@ def bind(host: str, port: int) -> socket.socket:
             "and put a reverse proxy with authentication before it"
         )
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    sock = socket.socket(family, socket.SOCK_STREAM)
+    # The protocol by name: asyncio turns the wait for acknowledgements off only where it reads TCP.
+    sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         sock.bind((host, port))
