@@ -21,8 +21,13 @@ QUIET = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
 def run_tool(name: str, arguments: Sequence[str], data_dir: Path, cache: Path, *, install: bool | None = None) -> int:
     """Run a tool against the Kafka that runs there, fetched at its first use; its exit status."""
     bootstrap = servers.endpoint("kafka", data_dir).url
-    Fetcher(cache, install=bool(install)).maven(FOLDER, ARTIFACTS)
-    command = java.command(
+    command = tool_command(name, arguments, bootstrap, cache, install=bool(install))
+    return subprocess.run(command, check=False).returncode
+
+
+def tool_command(name: str, arguments: Sequence[str], bootstrap: str, cache: Path, *, install: bool) -> list[str]:
+    """Return the command of a tool against the Kafka at an address, fetched at its first use."""
+    Fetcher(cache, install=install).maven(FOLDER, ARTIFACTS)
+    return java.command(
         cache / FOLDER, TOOLS[name], "--bootstrap-server", bootstrap, *arguments, heap="256m", options=(QUIET,)
     )
-    return subprocess.run(command, check=False).returncode
