@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 import psycopg
+from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from pipeline.stack_wiring import StackStores
 from schemas.outcome import Outcome
@@ -36,12 +37,27 @@ async def check_outcomes(stack: Stack, stores: StackStores) -> int:
     published = [f"{topic}-{n}-{m}" for n in range(partitions) for m in range(await stack.length(topic, n))]
     known = await stores.state.outcomes(published)
     lost = sorted(set(published) - known.keys())
-    assert not lost, f"{len(lost)} events have no outcome: {lost[:5]}"
+    assert not lost, f"{len(lost)} events have no outcome: {[await _told(stack, stores, event) for event in lost[:5]]}"
     counts = await stores.state.counts(stores.generation)
     every = {name: number for name, number in counts.items() if name.startswith("outcome.")}
     assert sum(every.values()) == len(published), f"{every} for {len(published)} events"
     await _check_announced(stack, known)
     return len(published)
+
+
+async def _told(stack: Stack, stores: StackStores, event: str) -> str:
+    """Say what is known of an event without an outcome."""
+    topic, partition, offset = event.rsplit("-", 2)
+    async with AIOKafkaConsumer(bootstrap_servers=stack.settings.kafka) as consumer:
+        place = TopicPartition(topic, int(partition))
+        consumer.assign([place])
+        consumer.seek(place, int(offset))
+        message = await consumer.getone()
+    document = (message.key or b"").decode(errors="replace")
+    record = (await stores.state.records([document])).get(document)
+    said = [value for _, value, _ in await stack.read(stack.topics.outcomes.name, stack.settings.partitions)]
+    announced = [one for one in said if event.encode() in (one or b"")]
+    return f"{event}: {message.value!r} {message.headers}; record: {record}; announced: {announced}"
 
 
 async def _check_announced(stack: Stack, known: Mapping[str, str]) -> None:
