@@ -49,6 +49,10 @@ class InvalidQuery(ShinsenError):
         self.reason, self.pointer = reason, pointer
 
 
+class CursorExpired(ShinsenError):
+    """The pages of a search cannot go on: HTTP 410; ask for the first page again."""
+
+
 class NotFound(ShinsenError):
     """What is named is not there: HTTP 404; the text says what is."""
 

@@ -14,6 +14,7 @@ StepOutcome = Literal["ok", "empty", "weak", "error", "timeout"]
 MAX_QUESTION = 10_000
 MAX_TOP_K = 100
 MAX_OFFSET = 1_000
+MAX_CURSOR = 300_000
 
 Question = Annotated[str, msgspec.Meta(max_length=MAX_QUESTION)]
 TopK = Annotated[int, msgspec.Meta(ge=1, le=MAX_TOP_K)]
@@ -76,6 +77,9 @@ class SearchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     fusion: Fusion = "auto"
     rerank: bool = True
     explain: bool = False
+    cursor: Annotated[str, msgspec.Meta(max_length=MAX_CURSOR)] | None = None
+    """Stable pages: "" for the first one, then `next` of the page before with the same query and filters. The order
+    stays that of the first page while documents change; without `offset`."""
     min_freshness: str | SourcePosition | None = None
     wait: str = "5s"
 
@@ -123,8 +127,10 @@ class SearchResponse(msgspec.Struct, frozen=True, kw_only=True):
     total: int
     """Hits the asker may see among the candidates looked at (at most a few hundred)."""
     facets: dict[str, dict[str, int]]
-    """Documents among those candidates by source, collection and type."""
+    """Documents among those candidates by source, collection and type; with a cursor on the first page only."""
     timings_ms: dict[str, float]
+    next: str | None = None
+    """The cursor of the next page, where one was asked for and may have hits; good for an hour from the first page."""
     warnings: list[str] = []
     explanation: dict[str, Any] | None = None
 

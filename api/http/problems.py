@@ -30,6 +30,7 @@ _STATUS: tuple[tuple[type[Exception], int, str], ...] = (
     (errors.QueryTimeout, 504, "query-timeout"),
     (errors.NotFresh, 504, "not-fresh"),
     (errors.EventDead, 409, "event-dead"),
+    (errors.CursorExpired, 410, "cursor-expired"),
     (errors.NotFound, 404, "not-found"),
     (errors.NotPossible, 409, "not-possible"),
     (NotYet, 501, "not-implemented"),

@@ -17,11 +17,12 @@ from api.retrieval.access import Asker
 from api.retrieval.facets import facets
 from api.retrieval.filters import compile_filters
 from api.retrieval.highlight import highlighted
+from api.retrieval.paging import Page, decode, digest, encode, first_page, next_page
 from api.retrieval.passages import Passage, searched
 from api.retrieval.question import ALPHAS, AnalyzedQuestion, analyze_question, by_words
 from api.retrieval.reader import Reader, document_info, open_reader
 from api.retrieval.search import CHUNKS_PER_DOCUMENT, Candidate, SearchPlan
-from pipeline.errors import BackendUnavailable
+from pipeline.errors import BackendUnavailable, InvalidQuery
 from pipeline.ports.runtime import Runtime
 from schemas.query import HitParts, SearchHit, SearchRequest, SearchResponse
 
@@ -56,28 +57,38 @@ async def search_texts(
     )
     async with open_reader(runtime, asker) as reader:
         question = by_words(question, reader.other_model)
-        found, passages = await _searched(reader, question, plan, data.offset, options.source_timeout_s)
+        page = await _page(reader, question, plan, data, options.source_timeout_s)
+    passages, found = page.passages, page.found
     runtime.hurry(sorted({p.document for p in passages if p.candidate.manifest.stage == "text"}))
     timings = {"analyze": analyzed - started, "retrieve": time.perf_counter() - analyzed}
     timings["total"] = time.perf_counter() - started
     return SearchResponse(
         hits=_hits(passages, await highlighted(runtime.analyzer, question, passages)),
         query_type=question.query_type,
-        total=len(found),
+        total=page.total,
         facets=facets(found),
         timings_ms={name: round(seconds * 1000, 2) for name, seconds in timings.items()},
+        next=encode(page.next) if page.next else None,
         warnings=list(question.notes),
         explanation=_explanation(question, data, found) if data.explain else None,
     )
 
 
-async def _searched(
-    reader: Reader, question: AnalyzedQuestion, plan: SearchPlan, offset: int, timeout_s: float
-) -> tuple[list[Candidate], list[Passage]]:
+async def _page(
+    reader: Reader, question: AnalyzedQuestion, plan: SearchPlan, data: SearchRequest, timeout_s: float
+) -> Page:
     """Search; nothing else could answer, so an index that does not is an error."""
     try:
         async with asyncio.timeout(timeout_s):
-            return await searched(reader, question, plan, offset)
+            if data.cursor is None:
+                found, passages = await searched(reader, question, plan, data.offset)
+                return Page(passages=passages, total=len(found), found=found)
+            if data.offset:
+                raise InvalidQuery("A cursor knows where it stands: send no offset with it", pointer="/offset")
+            asked = digest(data.query, data.filters, data.alpha, data.fusion, data.rerank)
+            if not data.cursor:
+                return await first_page(reader, question, plan, asked, time.time())
+            return await next_page(reader, question, plan, decode(data.cursor, asked, time.time()), data.top_k)
     except TimeoutError as error:
         raise BackendUnavailable(f"the chunk index did not answer within {timeout_s:g} s; ask again") from error
 
