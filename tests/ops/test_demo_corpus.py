@@ -255,6 +255,12 @@ def test_golden_questions() -> None:
             assert grade in (1, 2, 3)
 
 
+def test_independent_questions_ask_for_documents_of_the_demo() -> None:
+    _, live = loaded()
+    for question in jsonl(DEMO.parent / "bench" / "questions" / "demo.jsonl"):
+        assert question["relevant"].keys() <= live, question["id"]
+
+
 def test_the_lead_question_is_golden() -> None:
     lead = load_yaml(DEMO / "manifest.yaml")["lead_question"]
     golden = {question["question"]: question["relevant"] for question in jsonl(DEMO / "golden.jsonl")}

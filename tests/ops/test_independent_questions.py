@@ -9,8 +9,8 @@ import pytest
 
 FOLDER = Path(__file__).parents[2] / "ops" / "bench" / "questions"
 KINDS = {"natural_sentence", "concept", "short_keyword", "long_compound", "proper_noun", "identifier"}
-KEYS = {"shared.jsonl": r"shared/passages/j[as]quad-[0-9]{5}"}
-SETS = {"shared.jsonl": 150}
+KEYS = {"shared.jsonl": r"shared/passages/j[as]quad-[0-9]{5}", "demo.jsonl": r"[a-z]+/[a-z_]+/[A-Z0-9-]+"}
+SETS = {"shared.jsonl": 150, "demo.jsonl": 40}
 
 
 def _questions(name: str) -> list[dict[str, Any]]:
@@ -34,4 +34,4 @@ def test_each_question_has_a_kind_a_half_and_a_document_that_answers_it(name: st
 def test_the_halves_are_of_about_one_size(name: str) -> None:
     halves = [q["split"] for q in _questions(name)]
     assert set(halves) == {"fit", "held_out"}
-    assert 0.35 <= halves.count("fit") / len(halves) <= 0.65
+    assert 0.3 <= halves.count("fit") / len(halves) <= 0.65
