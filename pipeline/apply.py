@@ -10,7 +10,7 @@ from pipeline.clock import earlier
 from pipeline.link import Linked, access_rules, holds_changed_name, indexed_chunks, link, outcomes
 from pipeline.ports.chunk_index import ChunkIndex
 from pipeline.ports.graph import Graph
-from pipeline.ports.publishing import Committed, DeclaredName, Finish, NameChange
+from pipeline.ports.publishing import Begun, Committed, DeclaredName, Finish, NameChange
 from pipeline.ports.state import State
 from pipeline.prepare import Prepared
 from pipeline.steps.facts import NameIndex, TextFacts, declared_names
@@ -41,7 +41,8 @@ class Published(msgspec.Struct, frozen=True):
     """Documents that hold a name whose meaning this batch changed: marked, and to be linked again."""
     again: list[str] = []
     """Documents of the batch in whose indexes this writer may have written what does not stand, as another was in its
-    way: whoever called publishes what their records say now. Until then they keep this writer's mark."""
+    way, or that are to be linked again and were not: whoever called publishes what their records say now. Until then
+    they keep this writer's mark."""
 
 
 class Applier:
@@ -75,7 +76,8 @@ class Applier:
         self._revision = 0
         self._marked_at, self._began = 0.0, ""
         self._touched: set[str] = set()
-        """Documents of which something was written to an index, until they are ended or published again."""
+        """Documents of which something was written to an index, or whose relinking mark was taken off, until they are
+        ended or published again."""
 
     async def open(self) -> int:
         """Find out how far the indexes got and put the rest back to work; return how many documents that is.
@@ -109,7 +111,10 @@ class Applier:
             return Published([], [])
         async with self._lock:
             documents = [prepared.record.document for prepared in batch]
-            newest = _newest(batch, await self._begin(documents))
+            begun = await self._begin(documents)
+            newest = _newest(batch, begun.standing)
+            # What this batch has only in an older version is still to be linked as the name in it now stands.
+            self._touched.update(begun.relinking)
             names = await self._name_index()
             linked = await asyncio.to_thread(self._link, list(newest.values()), names)
             await self._stage(linked)
@@ -125,12 +130,12 @@ class Applier:
 
     # ---------------------------------------------------------------- before the commit
 
-    async def _begin(self, documents: Sequence[str]) -> dict[str, Manifest]:
+    async def _begin(self, documents: Sequence[str]) -> Begun:
         self._marked_at = asyncio.get_running_loop().time()
         begun = await self._state.begin(self.generation, documents, self._writer, self._known)
         self._began = begun.at
         self._learn(begun.changes)
-        return begun.standing
+        return begun
 
     def _learn(self, changes: Sequence[NameChange]) -> None:
         if self._names is None:

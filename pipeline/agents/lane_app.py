@@ -17,8 +17,8 @@ import faust
 from mode import CrashingSupervisor
 
 from pipeline.agents.batches import batches, persist
+from pipeline.agents.consumer import InOrderConsumer
 from pipeline.agents.delivery import Delivered, delivered
-from pipeline.agents.gaps import GapConsumer
 from schemas.change_event import Lane
 
 BATCH = 64
@@ -63,7 +63,7 @@ def lane_app(
         store="memory://",
         datadir=str(folder),
     )
-    app.transport.Consumer = GapConsumer  # type: ignore[misc]
+    app.transport.Consumer = InOrderConsumer  # type: ignore[misc]
     source = app.topic(*topics, key_type=bytes, value_type=bytes, key_serializer="raw", value_serializer="raw")
 
     @app.agent(source, concurrency=1, name=f"{group}.{lane}")

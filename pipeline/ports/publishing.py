@@ -41,6 +41,8 @@ class Begun(msgspec.Struct, frozen=True):
     """Of names, above the number that the writer knew, in order of the number."""
     at: str = ""
     """The store's own time of the marks, RFC 3339 UTC with microseconds."""
+    relinking: frozenset[str] = frozenset()
+    """Documents whose relinking marks were taken off: whoever called owes each of them a publication."""
 
 
 class Committed(msgspec.Struct, frozen=True):
@@ -69,7 +71,7 @@ class Publishing(Protocol):
         """Mark documents as being published by `writer` since now, by the store's clock; again renews the time.
 
         Takes their relinking marks off: one that is set later is for somebody who begins later. Returns
-        the committed manifests, and the changes of names above the number `known`.
+        the committed manifests, the changes of names above the number `known`, and which were marked.
         """
 
     async def renew(self, generation: str, documents: Sequence[str], writer: str) -> None:

@@ -312,6 +312,26 @@ async def test_an_old_message_again_after_a_store_was_away_is_published_as_its_r
         assert await digest_of(runtime) == await asyncio.to_thread(expected, pair)
 
 
+async def test_an_old_message_that_comes_again_does_not_take_a_relinking_mark_off(tmp_path: Path) -> None:
+    """A name in the document has changed; before anybody links it again, its first version is delivered again."""
+    changes = [MACHINE, REPORT, NARROWED, RENAMED]
+    async with running(tmp_path) as runtime:
+        writers = Writers(runtime)
+        first = writers.another("first")
+        machine, report, narrowed, renamed = history(changes)
+        await writers.to_the_end(first, await writers.prepared([await advance(runtime, 1, machine)]))
+        old = await writers.prepared([await advance(runtime, 2, report)])
+        await writers.to_the_end(first, old)
+        await writers.to_the_end(first, await writers.prepared([await advance(runtime, 3, narrowed)]))
+        published = await first.publish(await writers.prepared([await advance(runtime, 4, renamed)]))
+        assert published.relinks, "the first writer ends here, and links nobody again"
+        await writers.to_the_end(writers.another("second"), old)
+        await swept(runtime, writers, writers.another("third"))
+        found = await digest_of(runtime)
+    with scratch() as folder:
+        assert found == await one_by_one(folder, history(changes))
+
+
 @pytest.mark.parametrize("part", ["chunks", "graph"])
 async def test_who_stood_still_longer_than_the_lease_marks_again_before_it_collects(part: str, tmp_path: Path) -> None:
     """Its mark was taken off for a dead writer's. It removes what the newer version has, and is killed."""

@@ -44,13 +44,16 @@ def begin(tx: Transaction, generation: str, documents: Sequence[str], writer: st
     """Mark documents, take relinking marks off, and read what stands."""
     ordered = sorted(set(documents))
     at = mark(tx, generation, ordered, writer)
+    relinking: set[str] = set()
     for part in sliced(ordered):
-        tx.execute(
-            f"DELETE FROM relinks WHERE generation = ? AND document IN ({marks(len(part))})",  # noqa: S608
+        rows = tx.execute(
+            f"DELETE FROM relinks WHERE generation = ? AND document IN ({marks(len(part))}) RETURNING document",  # noqa: S608
             (generation, *part),
         )
+        relinking.update(document for (document,) in rows)
     # After the marks: the change for which a document was marked is among these.
-    return Begun(manifests.get(tx, generation, ordered), name_changes.above(tx, generation, known), at)
+    changes = name_changes.above(tx, generation, known)
+    return Begun(manifests.get(tx, generation, ordered), changes, at, frozenset(relinking))
 
 
 def mark(tx: Transaction, generation: str, documents: Sequence[str], writer: str) -> str:
