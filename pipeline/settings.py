@@ -99,6 +99,8 @@ class Settings(BaseSettings):
     """What it wants before a passage: `passage: ` for models of the E5 family."""
     embeddings_dimensions: int = 384
     embeddings_key: str = Field(default="", repr=False)
+    reranker_budget: float = Field(default=1.0, gt=0, le=30)
+    """Seconds that the second stage of a search may take; past it the first stage's order stands, with a warning."""
     workers: int = Field(default=0, ge=0, le=64)
     """Model worker processes; 0 is one per core."""
     stub_delay: float = Field(default=0.0, ge=0, le=60)

@@ -153,6 +153,7 @@ async def open_stack_runtime(settings: Settings) -> AsyncIterator[StackRuntime]:
             versions=versions(configuration, analyzer, embedder),
             clock=system_clock,
         )
+        runtime.rerank_budget_s = settings.reranker_budget
         stack.push_async_callback(runtime.close)
         await runtime.open()
         yield runtime

@@ -95,6 +95,7 @@ async def open_embedded(settings: Settings) -> AsyncIterator[EmbeddedRuntime]:
             clock=system_clock,
             folder=folder,
         )
+        runtime.rerank_budget_s = settings.reranker_budget
         stack.push_async_callback(runtime.close)
         await runtime.open()
         yield runtime

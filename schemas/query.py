@@ -102,6 +102,8 @@ class HitParts(msgspec.Struct, frozen=True, kw_only=True):
     bm25: int | None = None
     dense: int | None = None
     exact_identifier: bool = False
+    rerank: float | None = None
+    """The second stage's score on its model's own scale; None when it was not reranked."""
 
 
 class SearchHit(msgspec.Struct, frozen=True, kw_only=True):

@@ -70,12 +70,13 @@ class Flow:
             route = _route(request, ask, decision)
             yield "route", route
             done = await self._answer(ask, decision, clock)
+            clock.laps["rerank"] = round(reader.rerank_s * 1000, 2)  # a part of `retrieve`
         self._runtime.hurry(sorted({e.document.key for e in done.evidence if e.stage == "text"}))
         yield "evidence", done.evidence
         for claim in done.answer.claims:
             yield "token", {"text": claim.text, "citations": claim.citations}
         yield "check", {"groundedness": done.answer.groundedness, "answerable": done.answer.answerable}
-        yield "done", _response(request, route, done, freshness, clock, ask.notes)
+        yield "done", _response(request, route, done, freshness, clock, [*ask.notes, *dict.fromkeys(reader.notes)])
 
     async def _prepare(self, reader: Reader, request: QueryRequest, exact: bool) -> Ask:
         """Analyze the question and find what it names."""

@@ -8,10 +8,11 @@ from api.retrieval.entities import LinkedEntity
 from api.retrieval.expand import Walk, expand
 from api.retrieval.filters import Where
 from api.retrieval.labels import NodeKey, node_key
-from api.retrieval.passages import Passage, best_chunks, read_passages, searched
+from api.retrieval.passages import Passage, best_chunks, read_passages
 from api.retrieval.question import AnalyzedQuestion
 from api.retrieval.reader import Reader
 from api.retrieval.search import SearchPlan
+from api.retrieval.stages import searched
 from api.routing.words import RoutingWords
 from pipeline.text.normalize import name_key
 from schemas.change_event import split_document_key

@@ -18,10 +18,11 @@ from api.retrieval.facets import facets
 from api.retrieval.filters import compile_filters
 from api.retrieval.highlight import highlighted
 from api.retrieval.paging import Page, decode, digest, encode, first_page, next_page
-from api.retrieval.passages import Passage, searched
+from api.retrieval.passages import Passage
 from api.retrieval.question import ALPHAS, AnalyzedQuestion, analyze_question, by_words
 from api.retrieval.reader import Reader, document_info, open_reader
 from api.retrieval.search import CHUNKS_PER_DOCUMENT, Candidate, SearchPlan
+from api.retrieval.stages import searched
 from pipeline.errors import BackendUnavailable, InvalidQuery
 from pipeline.ports.runtime import Runtime
 from schemas.query import HitParts, SearchHit, SearchRequest, SearchResponse
@@ -53,6 +54,7 @@ async def search_texts(
         wanted=data.offset + data.top_k,
         fusion=data.fusion,
         alpha=data.alpha,
+        rerank=data.rerank,
         per_document=_ALL_CHUNKS if where.documents else CHUNKS_PER_DOCUMENT,
     )
     async with open_reader(runtime, asker) as reader:
@@ -60,7 +62,7 @@ async def search_texts(
         page = await _page(reader, question, plan, data, options.source_timeout_s)
     passages, found = page.passages, page.found
     runtime.hurry(sorted({p.document for p in passages if p.candidate.manifest.stage == "text"}))
-    timings = {"analyze": analyzed - started, "retrieve": time.perf_counter() - analyzed}
+    timings = {"analyze": analyzed - started, "retrieve": time.perf_counter() - analyzed, "rerank": reader.rerank_s}
     timings["total"] = time.perf_counter() - started
     return SearchResponse(
         hits=_hits(passages, await highlighted(runtime.analyzer, question, passages)),
@@ -69,7 +71,7 @@ async def search_texts(
         facets=facets(found),
         timings_ms={name: round(seconds * 1000, 2) for name, seconds in timings.items()},
         next=encode(page.next) if page.next else None,
-        warnings=list(question.notes),
+        warnings=[*question.notes, *reader.notes],
         explanation=_explanation(question, data, found) if data.explain else None,
     )
 
@@ -107,6 +109,7 @@ def _hits(passages: Sequence[Passage], marked: Sequence[list[tuple[int, int]]]) 
                 bm25=passage.candidate.bm25,
                 dense=passage.candidate.dense,
                 exact_identifier=passage.candidate.exact > 0,
+                rerank=passage.candidate.rerank,
             ),
         )
         for passage, spans in zip(passages, marked, strict=True)

@@ -14,10 +14,11 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from api.retrieval.passages import Passage, read_passages, searched
+from api.retrieval.passages import Passage, read_passages
 from api.retrieval.question import AnalyzedQuestion
 from api.retrieval.reader import Reader
 from api.retrieval.search import Candidate, SearchPlan, search
+from api.retrieval.stages import searched
 from pipeline.errors import CursorExpired, InvalidQuery
 from schemas.document import Manifest
 
@@ -43,6 +44,7 @@ class Ahead(msgspec.Struct, frozen=True, array_like=True):
     bm25: int | None = None
     dense: int | None = None
     exact: int = 0
+    rerank: float | None = None
 
 
 class Cursor(msgspec.Struct, frozen=True, array_like=True):
@@ -220,11 +222,12 @@ def _candidate(one: Ahead, manifest: Manifest) -> Candidate:
         bm25=one.bm25,
         dense=one.dense,
         exact=one.exact,
+        rerank=one.rerank,
     )
 
 
 def _ahead(one: Candidate) -> Ahead:
-    return Ahead(one.id, one.document, round(one.score, 6), one.bm25, one.dense, one.exact)
+    return Ahead(one.id, one.document, round(one.score, 6), one.bm25, one.dense, one.exact, one.rerank)
 
 
 def _mark(name: str) -> bytes:

@@ -17,8 +17,6 @@ from schemas.query import PathStep
 
 _INDEX_S = 3.0
 """So long the chunk index may take over texts, less than a source has: the records can still answer then."""
-_TRIES = 3
-"""Searches while documents change under them."""
 
 
 class Passage(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,6 +27,10 @@ class Passage(msgspec.Struct, frozen=True, kw_only=True):
     headings: tuple[str, ...]
     terms: frozenset[str]
     """Index terms of text, title and headings."""
+    sequence: tuple[str, ...] = ()
+    """Index terms of the text in reading order; empty when the text came from the record."""
+    title_terms: tuple[str, ...] = ()
+    """Of title and headings; empty likewise."""
     score: float
     sources: tuple[str, ...]
     kind: Literal["chunk", "record"] = "chunk"
@@ -62,7 +64,7 @@ async def read_passages(reader: Reader, candidates: Sequence[Candidate], source:
 async def _indexed(reader: Reader, candidates: Sequence[Candidate], source: str) -> list[Passage]:
     chunks = await reader.indexes.chunks.get([candidate.id for candidate in candidates], vectors=False)
     return [
-        _passage(candidate, source, candidates, chunk.text, chunk.headings, (*chunk.analysis.terms, *chunk.title_terms))
+        _passage(candidate, source, candidates, chunk.text, chunk.headings, chunk.analysis.terms, chunk.title_terms)
         for candidate in candidates
         if (chunk := chunks.get(candidate.id)) and len(chunk.text) == candidate.ref.end - candidate.ref.start
     ]
@@ -89,30 +91,19 @@ def _passage(
     text: str,
     headings: tuple[str, ...],
     terms: Iterable[str],
+    title_terms: tuple[str, ...] = (),
 ) -> Passage:
     highest = max((one.score for one in among), default=0.0) or 1.0
     return Passage(
         candidate=candidate,
         text=text,
         headings=headings,
-        terms=frozenset(terms),
+        terms=frozenset((*terms, *title_terms)),
+        sequence=tuple(terms) if isinstance(terms, tuple) else (),
+        title_terms=title_terms,
         score=round(candidate.score / highest, 6),
         sources=(source,),
     )
-
-
-async def searched(
-    reader: Reader, question: AnalyzedQuestion, plan: SearchPlan, offset: int = 0
-) -> tuple[list[Candidate], list[Passage]]:
-    """Search; return all that was found, and `wanted` passages less `offset`. Searches again where one was removed
-    before its text was read: its document has changed, and is found at its new version."""
-    for _ in range(_TRIES):
-        found = await search(reader, question, plan)
-        page = found[offset : plan.wanted]
-        passages = await read_passages(reader, page, "vector")
-        if len(passages) == len(page) or reader.chunks_away:
-            break
-    return found, passages
 
 
 async def best_chunks(

@@ -21,6 +21,10 @@ class Reader:
         """True once the chunk index did not answer this request: then it is not waited for again."""
         self.other_model = ""
         """Says why the generation's vectors cannot be compared with the question's; empty when they can."""
+        self.notes: list[str] = []
+        """What went wrong while reading without failing the request, for the answer's warnings."""
+        self.rerank_s = 0.0
+        """Seconds that the second stage took."""
 
     @property
     def generation(self) -> str:

@@ -37,6 +37,8 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     dense: int | None = None
     exact: int = 0
     """How many of the asked identifiers the chunk holds, exactly."""
+    rerank: float | None = None
+    """The second stage's score, on its own scale; None when it was not reranked."""
 
 
 class SearchPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,6 +49,8 @@ class SearchPlan(msgspec.Struct, frozen=True, kw_only=True):
     fusion: Fusion = "auto"
     alpha: float | None = None
     per_document: int = CHUNKS_PER_DOCUMENT
+    rerank: bool = True
+    """False leaves the order of the first stage, whatever is configured."""
 
 
 class _Lists(msgspec.Struct, frozen=True):

@@ -21,6 +21,7 @@ from pipeline.generations import Opener, OpenGeneration
 from pipeline.mapping import Mappings
 from pipeline.ports.change_log import ChangeLog
 from pipeline.ports.models import Analyzer, Embedder
+from pipeline.ports.reranker import Reranker
 from pipeline.ports.runtime import Indexes, Submission, Watermarks, progress_of
 from pipeline.ports.signals import ChangeHistogram, Health, Signals
 from pipeline.ports.state import State
@@ -41,6 +42,10 @@ QUIET_WAIT = 600.0
 
 class EmbeddedRuntime:
     """Implements `pipeline.ports.runtime.Runtime`. Made by wiring; `open` before use, `close` at the end."""
+
+    reranker: Reranker | None = None
+    """The second stage of a search, which wiring sets."""
+    rerank_budget_s = 1.0
 
     def __init__(
         self,

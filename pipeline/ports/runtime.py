@@ -10,6 +10,7 @@ from pipeline.mapping import Mappings
 from pipeline.ports.generations import Indexes
 from pipeline.ports.models import Analyzer, Embedder
 from pipeline.ports.replays import Replays
+from pipeline.ports.reranker import Reranker
 from pipeline.ports.signals import ChangeHistogram, Health, Signals
 from pipeline.ports.source_operations import SourceOperations
 from pipeline.ports.state import State
@@ -72,6 +73,9 @@ class Runtime(Protocol):
     analyzer: Analyzer
     embedder: Embedder
     mappings: Mappings
+    reranker: Reranker | None
+    """The second stage of a search; None: there is none."""
+    rerank_budget_s: float
 
     @property
     def replays(self) -> Replays:

@@ -12,6 +12,7 @@ from pipeline.digest import digest
 from pipeline.errors import BackendUnavailable, NotFresh
 from pipeline.mapping import Mappings
 from pipeline.ports.models import Analyzer, Embedder
+from pipeline.ports.reranker import Reranker
 from pipeline.ports.runtime import Indexes, Submission, Watermarks, progress_of
 from pipeline.ports.signals import ChangeHistogram, Health, Signals
 from pipeline.ports.state import Generation, State
@@ -37,6 +38,10 @@ QUIET_LOOK = 0.2
 
 class StackRuntime:
     """Implements `pipeline.ports.runtime.Runtime`; any number of processes run one. Made by wiring."""
+
+    reranker: Reranker | None = None
+    """The second stage of a search, which wiring sets."""
+    rerank_budget_s = 1.0
 
     def __init__(
         self,

@@ -1,0 +1,96 @@
+"""The second stage: the best of the first stage, scored by the reranker that is configured, within a budget of time.
+
+It never loses a passage, and where the model fails or is late, the first stage's order stands and a note says so.
+"""
+
+import asyncio
+import math
+import time
+from collections.abc import Sequence
+
+import msgspec
+
+from api.retrieval.passages import Passage
+from api.retrieval.question import AnalyzedQuestion
+from pipeline.errors import BackendUnavailable, ModelFailed
+from pipeline.ports.reranker import Reranker, RerankPassage, RerankQuestion
+
+RERANKED = 50
+"""Passages that the second stage looks at: the first ones, whichever page is asked for."""
+
+
+class SecondStage(msgspec.Struct, frozen=True, kw_only=True):
+    """The reranker and its limit of time."""
+
+    reranker: Reranker
+    budget_s: float
+
+
+class Reranked(msgspec.Struct, frozen=True, kw_only=True):
+    """All passages that were given, in their new order."""
+
+    passages: list[Passage]
+    note: str = ""
+    """Why the first stage's order stands; empty when the passages were reranked."""
+    seconds: float = 0.0
+
+
+async def rerank(stage: SecondStage, question: AnalyzedQuestion, passages: Sequence[Passage]) -> Reranked:
+    """Return the passages by the reranker's scores, those that hold more of the asked identifiers first.
+
+    Ties keep the first stage's order. The passages' places keep the first stage's scores, so that what is compared
+    with those (thresholds, the rest of the list) still means the same; the model's own score is in `candidate.rerank`.
+    """
+    began = time.perf_counter()
+    try:
+        async with asyncio.timeout(stage.budget_s):
+            scores = await stage.reranker.rerank(
+                _asked(question), [_seen(passage) for passage in passages], budget_s=stage.budget_s
+            )
+        _check(scores, len(passages))
+    except TimeoutError:
+        note = f"the reranker did not answer within {stage.budget_s:g} s: in the order of the first stage"
+    except BackendUnavailable as error:
+        note = f"not reranked, in the order of the first stage: {error}"
+    else:
+        return Reranked(passages=_ordered(passages, scores), seconds=time.perf_counter() - began)
+    return Reranked(passages=list(passages), note=note, seconds=time.perf_counter() - began)
+
+
+def _check(scores: Sequence[float], expected: int) -> None:
+    if len(scores) != expected or not all(math.isfinite(score) for score in scores):
+        raise ModelFailed(f"the reranker gave {len(scores)} scores for {expected} passages, or one that is no number")
+
+
+def _ordered(passages: Sequence[Passage], scores: Sequence[float]) -> list[Passage]:
+    order = sorted(range(len(passages)), key=lambda n: (-passages[n].candidate.exact, -scores[n], n))
+    return [_moved(passages[n], scores[n], passages[place]) for place, n in enumerate(order)]
+
+
+def _moved(passage: Passage, score: float, place: Passage) -> Passage:
+    """Return the passage with its own rerank score and the first stage's score of the place it now has."""
+    candidate = msgspec.structs.replace(passage.candidate, score=place.candidate.score, rerank=score)
+    return msgspec.structs.replace(passage, candidate=candidate, score=place.score)
+
+
+def _asked(question: AnalyzedQuestion) -> RerankQuestion:
+    return RerankQuestion(
+        text=question.text,
+        terms=question.form.terms,
+        identifiers=question.identifiers,
+        query_type=question.query_type,
+    )
+
+
+def _seen(passage: Passage) -> RerankPassage:
+    found = passage.candidate
+    ranks = {"bm25_rank": found.bm25, "dense_rank": found.dense}
+    signals = {"score": found.score, **{name: float(rank) for name, rank in ranks.items() if rank is not None}}
+    return RerankPassage(
+        text=passage.text,
+        title=found.manifest.title,
+        headings=passage.headings,
+        terms=passage.sequence,
+        title_terms=passage.title_terms,
+        signals=signals,
+    )

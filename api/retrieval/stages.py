@@ -1,0 +1,56 @@
+"""A search in two stages: hybrid search, then the reranker over the best of it, then the page that was asked for."""
+
+from api.retrieval.passages import Passage, read_passages
+from api.retrieval.question import AnalyzedQuestion
+from api.retrieval.reader import Reader
+from api.retrieval.reranking import RERANKED, SecondStage, rerank
+from api.retrieval.search import Candidate, SearchPlan, search
+
+_TRIES = 3
+"""Searches while documents change under them."""
+
+
+async def searched(
+    reader: Reader, question: AnalyzedQuestion, plan: SearchPlan, offset: int = 0
+) -> tuple[list[Candidate], list[Passage]]:
+    """Search; return all that was found, and `wanted` passages less `offset`. Searches again where one was removed
+    before its text was read: its document has changed, and is found at its new version."""
+    stage = _second_stage(reader, plan, offset)
+    for _ in range(_TRIES):
+        found = await search(reader, question, plan)
+        head = found[:RERANKED] if stage else []
+        looked_at = [*head, *found[max(offset, len(head)) : plan.wanted]]
+        passages = await read_passages(reader, looked_at, "vector")
+        if len(passages) == len(looked_at) or reader.chunks_away:
+            break
+    if stage:
+        found, passages = await _reranked(reader, stage, question, found, passages)
+    by_id = {passage.candidate.id: passage for passage in passages}
+    return found, [by_id[one.id] for one in found[offset : plan.wanted] if one.id in by_id]
+
+
+def _second_stage(reader: Reader, plan: SearchPlan, offset: int) -> SecondStage | None:
+    """Return the second stage, unless nobody wants it or the page lies behind what it orders."""
+    runtime = reader.runtime
+    if runtime.reranker is None or not plan.rerank or offset >= RERANKED:
+        return None
+    return SecondStage(reranker=runtime.reranker, budget_s=runtime.rerank_budget_s)
+
+
+async def _reranked(
+    reader: Reader,
+    stage: SecondStage,
+    question: AnalyzedQuestion,
+    found: list[Candidate],
+    passages: list[Passage],
+) -> tuple[list[Candidate], list[Passage]]:
+    """Rerank the head; candidates without a text keep their places' order behind it."""
+    heads = {candidate.id for candidate in found[:RERANKED]}
+    done = await rerank(stage, question, [passage for passage in passages if passage.candidate.id in heads])
+    reader.rerank_s = done.seconds
+    if done.note:
+        reader.notes.append(done.note)
+    ordered = [passage.candidate for passage in done.passages]
+    known = {candidate.id for candidate in ordered}
+    rest = [candidate for candidate in found if candidate.id not in known]
+    return ordered + rest, done.passages + [passage for passage in passages if passage.candidate.id not in heads]

@@ -1,0 +1,49 @@
+"""The reranker: the second stage of a search, which looks at the question and each candidate together."""
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import msgspec
+
+
+class RerankQuestion(msgspec.Struct, frozen=True, kw_only=True):
+    """What is asked, as typed and as analyzed. A model over HTTP reads the text alone."""
+
+    text: str
+    terms: tuple[str, ...] = ()
+    """Index terms, each once, in reading order."""
+    identifiers: tuple[str, ...] = ()
+    query_type: str = ""
+
+
+class RerankPassage(msgspec.Struct, frozen=True, kw_only=True):
+    """A passage that the first stage found. A model over HTTP reads title, headings and text alone."""
+
+    text: str
+    title: str = ""
+    headings: tuple[str, ...] = ()
+    terms: tuple[str, ...] = ()
+    """Index terms of the text, in reading order."""
+    title_terms: tuple[str, ...] = ()
+    """Of title and headings."""
+    signals: Mapping[str, float] = msgspec.field(default_factory=dict)
+    """What the first stage knows by name: `score`, and `rank` in each list that held it (`bm25_rank`, `dense_rank`)."""
+
+
+class Reranker(Protocol):
+    """Scores passages against a question. The caller orders, and keeps the first stage's order where this fails."""
+
+    model: str
+    """Name and version of the model."""
+
+    async def rerank(
+        self, question: RerankQuestion, passages: Sequence[RerankPassage], *, budget_s: float
+    ) -> list[float]:
+        """Return one finite score per passage, in the passages' order; higher is better, the scale is the model's own.
+
+        No passages, no scores, and nobody is asked. Raises BackendUnavailable when the model does not answer within
+        `budget_s` seconds, and ModelFailed when it answers something else than these scores.
+        """
+
+    async def close(self) -> None:
+        """Let go of connections; idempotent."""
