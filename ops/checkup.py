@@ -38,6 +38,7 @@ async def checkup(settings: Settings, *, models: bool) -> AsyncIterator[Finding]
         yield finding
     yield folder(settings)
     yield port(settings)
+    yield await reranker(settings)
     configuration = mappings(settings)
     yield configuration
     if models and configuration.state == "ok":
@@ -107,6 +108,21 @@ def mappings(settings: Settings) -> Finding:
         return Finding(name="mappings", state="failure", found=str(error), todo="mend that line, then start again")
     where = settings.mappings or "none given: the default mapping takes any record"
     return Finding(name="mappings", state="ok", found=f"{where} (version {configuration.mappings.fingerprint[:12]})")
+
+
+async def reranker(settings: Settings) -> Finding:
+    """The second stage of a search, as it is set; the server is not asked."""
+    from pipeline.second_stage_wiring import reranker_of
+
+    try:
+        model = reranker_of(settings)
+    except InvalidConfiguration as error:
+        return Finding(name="reranker", state="failure", found=str(error), todo="mend the settings, then start again")
+    if model is None:
+        return Finding(name="reranker", state="ok", found="none behind HTTP")
+    await model.close()
+    found = f"{settings.reranker} at {settings.reranker_url}: {model.model} (adapter only, quality unmeasured)"
+    return Finding(name="reranker", state="ok", found=found)
 
 
 async def loading(settings: Settings) -> Finding:

@@ -10,7 +10,7 @@ from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource
 from pipeline.errors import InvalidConfiguration
 
 PREFIX = "SHINSEN_"
-SECRET = ("postgres", "embeddings_key")
+SECRET = ("postgres", "embeddings_key", "reranker_key")
 """May also be given by the name of a file: `SHINSEN_POSTGRES_FILE=/run/secrets/postgres_url`."""
 
 
@@ -99,6 +99,15 @@ class Settings(BaseSettings):
     """What it wants before a passage: `passage: ` for models of the E5 family."""
     embeddings_dimensions: int = 384
     embeddings_key: str = Field(default="", repr=False)
+    reranker: Literal["none", "http", "tei", "llm"] = "none"
+    """The second stage of a search: a cross-encoder over `POST /v1/rerank` (`http`: Jina, Cohere, vLLM and others) or
+    over Text Embeddings Inference (`tei`), or a chat model that grades (`llm`, `POST /v1/chat/completions`). Adapter
+    only, quality unmeasured."""
+    reranker_url: str = ""
+    """Its address: `http://host:8080`."""
+    reranker_model: str = ""
+    """The model's name there; `tei` has one model and needs none."""
+    reranker_key: str = Field(default="", repr=False)
     reranker_budget: float = Field(default=1.0, gt=0, le=30)
     """Seconds that the second stage of a search may take; past it the first stage's order stands, with a warning."""
     workers: int = Field(default=0, ge=0, le=64)

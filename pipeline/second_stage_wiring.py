@@ -1,0 +1,26 @@
+"""The composition root of rerankers behind HTTP."""
+
+from pipeline.backends.model_server import ModelServer
+from pipeline.backends.reranker_http import HttpReranker, TeiReranker
+from pipeline.backends.reranker_llm import LlmReranker
+from pipeline.errors import InvalidConfiguration
+from pipeline.ports.reranker import Reranker
+from pipeline.settings import Settings
+
+
+def reranker_of(settings: Settings) -> Reranker | None:
+    """Return the reranker that the settings ask for. Raises InvalidConfiguration when it lacks address or model."""
+    kind = settings.reranker
+    if kind == "none":
+        return None
+    if not settings.reranker_url or (kind != "tei" and not settings.reranker_model):
+        raise InvalidConfiguration(
+            f"SHINSEN_RERANKER={kind} needs SHINSEN_RERANKER_URL (http://host:8080)"
+            + ("" if kind == "tei" else " and SHINSEN_RERANKER_MODEL")
+        )
+    server = ModelServer("reranker", settings.reranker_url, settings.reranker_key)
+    if kind == "tei":
+        return TeiReranker(server, settings.reranker_model)
+    return (
+        LlmReranker(server, settings.reranker_model) if kind == "llm" else HttpReranker(server, settings.reranker_model)
+    )
