@@ -1,6 +1,6 @@
 """Faust's consumer, mended where it commits too little (a group hangs) or too much (an event is lost).
 
-Three things about Faust 0.15.3, all in faust/transport/consumer.py:
+Four things about Faust 0.15.3, all in faust/transport/consumer.py, the last with aiokafka 0.14:
 
 - It notes which offsets are missing between two messages unless the earlier one has offset 0 (`gap > 1 and r_offset`).
   After a gap there, as compaction leaves it, the group stays at offset 1: lag for ever, and a rebuild that waits.
@@ -9,6 +9,7 @@ Three things about Faust 0.15.3, all in faust/transport/consumer.py:
   between is then dropped as read already (`DROPPED MESSAGE ROFF`), and one missing offset right after the committed
   one is taken for a gap. The event of that offset is acknowledged without ever having been handed out.
 - A message that is being handed out while this happens is noted as read after the seek, to the same end.
+- A partition of which nothing is committed yet stays where it is when all seek back to what is committed.
 
 So what was fetched before a seek is not handed out after it: it is fetched again.
 """
@@ -29,10 +30,12 @@ class InOrderConsumer(Consumer):
     """Beginnings and ends of seeks to what is committed: what was fetched at another number may leave messages out."""
 
     async def perform_seek(self) -> None:
-        """Seek all partitions to their committed position."""
+        """Seek all partitions to their committed position, those without one to their beginning."""
         self._seeks += 1
         try:
             await super().perform_seek()
+            if fresh := {place: 0 for place in self.assignment() if not self._committed_offset.get(place)}:
+                await self.seek_wait(fresh)
         finally:
             self._seeks += 1
 

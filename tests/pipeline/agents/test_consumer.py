@@ -20,14 +20,16 @@ class Broker:
     """One partition, and where the consumer stands in it."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.committed, self.position, self.seeks = 25, 28, 0
+        self.position, self.seeks = 28, 0
         self.fetched, self.arrive = asyncio.Event(), asyncio.Event()
         self.consumer = InOrderConsumer.__new__(InOrderConsumer)
         self.consumer.flow_active = True
+        self.consumer._committed_offset = {PLACE: 25}  # type: ignore[dict-item]
         monkeypatch.setattr(Consumer, "_getmany", self.fetch)
         monkeypatch.setattr(Consumer, "perform_seek", self.seek)
         monkeypatch.setattr(Consumer, "assignment", lambda _: {PLACE})
         monkeypatch.setattr(Consumer, "getmany", self.hand_out)
+        monkeypatch.setattr(Consumer, "seek_wait", self.seek_to)
 
     async def fetch(self, *_: Any) -> dict[Any, list[int]]:
         found = {PLACE: [self.position, self.position + 1]}
@@ -37,7 +39,12 @@ class Broker:
         return found
 
     async def seek(self, *_: Any) -> None:
-        self.position, self.seeks = self.committed, self.seeks + 1
+        """As aiokafka does it: without a committed offset the position stays."""
+        committed = self.consumer._committed_offset[PLACE]  # type: ignore[index]
+        self.position, self.seeks = committed or self.position, self.seeks + 1
+
+    async def seek_to(self, places: dict[Any, int]) -> None:
+        self.position = places[PLACE]
 
     async def hand_out(self, *_: Any) -> Any:
         for offset in (await self.consumer._getmany(None, 1.0)).get(PLACE, []):
@@ -60,6 +67,16 @@ async def test_what_was_fetched_before_a_seek_is_fetched_again_from_there(broker
     broker.arrive.set()
     assert await reading == [], "28 came from behind what the seek goes back to"
     assert await offsets(broker) == [25, 26]
+
+
+async def test_a_partition_of_which_nothing_is_committed_is_read_from_its_beginning(broker: Broker) -> None:
+    broker.consumer._committed_offset = {PLACE: None}  # type: ignore[dict-item]
+    reading = asyncio.create_task(offsets(broker))
+    await broker.fetched.wait()
+    await broker.consumer.perform_seek()
+    broker.arrive.set()
+    assert await reading == []
+    assert await offsets(broker) == [0, 1]
 
 
 async def test_a_seek_while_a_message_is_handed_out_makes_the_rest_useless(broker: Broker) -> None:
