@@ -33,6 +33,7 @@ from api.http.state_metrics import StateMetrics
 from api.options import ApiOptions
 from api.retrieval.access import Asker
 from api.retrieval.names import Names
+from api.retrieval.suggest import Suggester
 from api.routing.words import routing_words
 from pipeline.ports.runtime import Runtime
 from pipeline.settings import Settings
@@ -58,8 +59,8 @@ _READING = (
 def create_app(runtime: Runtime, settings: Settings | ApiOptions) -> Litestar:
     """Build the ASGI application over a running runtime; the caller opens and closes the runtime."""
     options = settings if isinstance(settings, ApiOptions) else options_of(settings)
-    counted, names = Metrics(), Names()
-    flow = Flow(runtime, names, routing_words(), options.source_timeout_s)
+    counted, names, suggester = Metrics(), Names(), Suggester(runtime)
+    flow = Flow(runtime, names, routing_words(), options.source_timeout_s, suggester)
 
     def asker(request: Request[Any, Any, Any]) -> Asker:
         return asker_of(request, options)
@@ -75,6 +76,7 @@ def create_app(runtime: Runtime, settings: Settings | ApiOptions) -> Litestar:
             "metrics": _given(counted),
             "state_metrics": _given(StateMetrics(runtime, options.access_classes_limit)),
             "names": _given(names),
+            "suggester": _given(suggester),
             "flow": _given(flow),
             "asker": Provide(asker, sync_to_thread=False),
         },

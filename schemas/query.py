@@ -121,6 +121,16 @@ class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
     parts: HitParts
 
 
+class Suggestion(msgspec.Struct, frozen=True, kw_only=True):
+    """A name of an entity that may have been meant."""
+
+    text: str
+    entities: list[str]
+    """Ids of what goes by this name, as far as the asker may know."""
+    match: Literal["same", "reading", "prefix", "spelling"]
+    """Written the same but for width and kana; read the same; begins so; or one or two slips away."""
+
+
 class SearchResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The hits, best first."""
 
@@ -133,6 +143,8 @@ class SearchResponse(msgspec.Struct, frozen=True, kw_only=True):
     timings_ms: dict[str, float]
     next: str | None = None
     """The cursor of the next page, where one was asked for and may have hits; good for an hour from the first page."""
+    suggestions: list[Suggestion] = []
+    """Names that may have been meant, where little was found."""
     warnings: list[str] = []
     explanation: dict[str, Any] | None = None
 
@@ -253,5 +265,7 @@ class QueryResponse(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage
     timings_ms: dict[str, float]
     warnings: list[str]
+    suggestions: list[Suggestion] = []
+    """Names that may have been meant, where no answer was found."""
     session_id: str | None = None
     explanation: dict[str, Any] | None = None

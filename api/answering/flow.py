@@ -24,6 +24,7 @@ from api.retrieval.names import Names
 from api.retrieval.passages import Passage
 from api.retrieval.question import AnalyzedQuestion, analyze_question, by_words
 from api.retrieval.reader import Reader, open_reader
+from api.retrieval.suggest import Suggester
 from api.routing.rules import Decision, decide
 from api.routing.words import RoutingWords
 from pipeline.errors import BackendUnavailable
@@ -37,6 +38,7 @@ from schemas.query import (
     QueryResponse,
     Route,
     RouteEntity,
+    Suggestion,
     Usage,
 )
 
@@ -49,14 +51,18 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
     evidence: list[Evidence]
     answer: Answer
     explanation: dict[str, Any]
+    suggestions: list[Suggestion] = []
 
 
 class Flow:
     """Answers questions for one application."""
 
-    def __init__(self, runtime: Runtime, names: Names, words: RoutingWords, source_timeout_s: float) -> None:
+    def __init__(
+        self, runtime: Runtime, names: Names, words: RoutingWords, source_timeout_s: float, suggester: Suggester
+    ) -> None:
         """Keep what all questions share."""
         self._runtime, self._names, self._words, self._timeout = runtime, names, words, source_timeout_s
+        self._suggester = suggester
 
     async def run(
         self, request: QueryRequest, asker: Asker, freshness: FreshnessInfo, *, exact: bool
@@ -71,6 +77,9 @@ class Flow:
             yield "route", route
             done = await self._answer(ask, decision, clock)
             clock.laps["rerank"] = round(reader.rerank_s * 1000, 2)  # a part of `retrieve`
+            if not done.answer.answerable:
+                meant = await self._suggester.did_you_mean(reader, ask.question)
+                done = msgspec.structs.replace(done, suggestions=meant)
         self._runtime.hurry(sorted({e.document.key for e in done.evidence if e.stage == "text"}))
         yield "evidence", done.evidence
         for claim in done.answer.claims:
@@ -198,6 +207,7 @@ def _response(
         usage=Usage(),
         timings_ms=clock.total(),
         warnings=[*notes, *done.gathered.warnings],
+        suggestions=done.suggestions,
         session_id=request.session_id,
         explanation=done.explanation if request.explain else None,
     )

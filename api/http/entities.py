@@ -15,24 +15,35 @@ from api.retrieval.labels import parse_entity_id
 from api.retrieval.names import Names
 from api.retrieval.neighbourhood import EntityView, Neighbourhood, neighbourhood, view_entity
 from api.retrieval.reader import open_reader
+from api.retrieval.suggest import LONGEST, Suggester
 from pipeline.errors import InvalidQuery
 from pipeline.ports.runtime import Runtime
 from schemas.knowledge import DocumentRef, Node
+from schemas.query import Suggestion
 
 _FACTS = 500
 _NONE = "There is no such entity, or you may not know of it."
 
 
-class EntityList(msgspec.Struct, frozen=True, kw_only=True):
+class EntityList(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Entities found by name."""
 
     entities: list[FoundEntity]
+    suggestions: list[Suggestion] = []
+    """Names that may have been meant, where there is no entity of such a name."""
+
+
+class SuggestionList(msgspec.Struct, frozen=True, kw_only=True):
+    """Names of entities, the likest first."""
+
+    suggestions: list[Suggestion]
 
 
 @get("/v1/entities", tags=["graph"], summary="Find entities by name")
 async def entities(
     asker: Given[Asker],
     runtime: Given[Runtime],
+    suggester: Given[Suggester],
     q: Annotated[str, QueryParameter(max_length=200)],
     limit: Annotated[int, QueryParameter(ge=1, le=100)] = 20,
 ) -> EntityList:
@@ -40,7 +51,21 @@ async def entities(
     if not q.strip():
         raise InvalidQuery("q is empty; give a part of a name", pointer="/q")
     async with open_reader(runtime, asker) as reader:
-        return EntityList(entities=await find_entities(reader, q.strip(), limit))
+        found = await find_entities(reader, q.strip(), limit)
+        return EntityList(entities=found, suggestions=[] if found else await suggester.suggest(reader, q.strip(), 5))
+
+
+@get("/v1/suggestions", tags=["graph"], summary="Suggest names of entities")
+async def suggestions(
+    asker: Given[Asker],
+    runtime: Given[Runtime],
+    suggester: Given[Suggester],
+    q: Annotated[str, QueryParameter(max_length=LONGEST)],
+    limit: Annotated[int, QueryParameter(ge=1, le=20)] = 8,
+) -> SuggestionList:
+    """Return names that are written or read like `q`, begin so, or are one or two slips away."""
+    async with open_reader(runtime, asker) as reader:
+        return SuggestionList(suggestions=await suggester.suggest(reader, q, limit) if q.strip() else [])
 
 
 @get("/v1/entities/{entity:path}", tags=["graph"], summary="One entity")
@@ -76,4 +101,4 @@ async def graph(
         return await neighbourhood(reader, start, hops, wanted)
 
 
-HANDLERS: list[HTTPRouteHandler] = [entities, entity, graph]
+HANDLERS: list[HTTPRouteHandler] = [entities, suggestions, entity, graph]

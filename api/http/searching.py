@@ -15,7 +15,7 @@ from api.http.waiting import wait_for
 from api.options import ApiOptions
 from api.retrieval.access import Asker
 from api.retrieval.facets import facets
-from api.retrieval.filters import compile_filters
+from api.retrieval.filters import Where, compile_filters
 from api.retrieval.highlight import highlighted
 from api.retrieval.paging import Page, decode, digest, encode, first_page, next_page
 from api.retrieval.passages import Passage
@@ -23,6 +23,7 @@ from api.retrieval.question import ALPHAS, AnalyzedQuestion, analyze_question, b
 from api.retrieval.reader import Reader, document_info, open_reader
 from api.retrieval.search import CHUNKS_PER_DOCUMENT, Candidate, SearchPlan
 from api.retrieval.stages import searched
+from api.retrieval.suggest import Suggester, found_little
 from pipeline.errors import BackendUnavailable, InvalidQuery
 from pipeline.ports.runtime import Runtime
 from schemas.query import HitParts, SearchHit, SearchRequest, SearchResponse
@@ -41,7 +42,11 @@ _ALL_CHUNKS = 1_000
     summary="Search the texts",
 )
 async def search_texts(
-    data: JSONBody[SearchRequest], asker: Given[Asker], runtime: Given[Runtime], options: Given[ApiOptions]
+    data: JSONBody[SearchRequest],
+    asker: Given[Asker],
+    runtime: Given[Runtime],
+    options: Given[ApiOptions],
+    suggester: Given[Suggester],
 ) -> SearchResponse:
     """Return chunks, best first."""
     where = compile_filters(data.filters, runtime.mappings)
@@ -49,17 +54,12 @@ async def search_texts(
     started = time.perf_counter()
     question = await analyze_question(runtime, data.query)
     analyzed = time.perf_counter()
-    plan = SearchPlan(
-        where=where,
-        wanted=data.offset + data.top_k,
-        fusion=data.fusion,
-        alpha=data.alpha,
-        rerank=data.rerank,
-        per_document=_ALL_CHUNKS if where.documents else CHUNKS_PER_DOCUMENT,
-    )
+    plan = _plan(data, where)
     async with open_reader(runtime, asker) as reader:
         question = by_words(question, reader.other_model)
         page = await _page(reader, question, plan, data, options.source_timeout_s)
+        little = not data.offset and not data.cursor and found_little(question, page.passages)
+        suggestions = await suggester.did_you_mean(reader, question) if little else []
     passages, found = page.passages, page.found
     runtime.hurry(sorted({p.document for p in passages if p.candidate.manifest.stage == "text"}))
     timings = {"analyze": analyzed - started, "retrieve": time.perf_counter() - analyzed, "rerank": reader.rerank_s}
@@ -71,8 +71,20 @@ async def search_texts(
         facets=facets(found),
         timings_ms={name: round(seconds * 1000, 2) for name, seconds in timings.items()},
         next=encode(page.next) if page.next else None,
+        suggestions=suggestions,
         warnings=[*question.notes, *reader.notes],
         explanation=_explanation(question, data, found) if data.explain else None,
+    )
+
+
+def _plan(data: SearchRequest, where: Where) -> SearchPlan:
+    return SearchPlan(
+        where=where,
+        wanted=data.offset + data.top_k,
+        fusion=data.fusion,
+        alpha=data.alpha,
+        rerank=data.rerank,
+        per_document=_ALL_CHUNKS if where.documents else CHUNKS_PER_DOCUMENT,
     )
 
 

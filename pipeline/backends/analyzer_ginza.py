@@ -66,9 +66,15 @@ class GinzaAnalyzer:
             batch_characters=4_000,
             quick=True,
         )
+        self._readings = JobKind(
+            Definition("readings", f"{here}:load_readings", settings),
+            msgspec.msgpack.Decoder(str).decode,
+            batch_characters=4_000,
+            quick=True,
+        )
         self._pool = pool
         self._open = True
-        pool.register(self._tokens, self._mentions, self._questions, self._places)
+        pool.register(self._tokens, self._mentions, self._questions, self._places, self._readings)
         self.version = _version(lexicon)
         self.dictionary = lexicon.dictionary.version
 
@@ -87,6 +93,10 @@ class GinzaAnalyzer:
     async def places(self, texts: Sequence[str]) -> list[list[Token]]:
         """Return the terms of each text with their spans."""
         return await self._pool.run(self._places, texts)
+
+    async def readings(self, texts: Sequence[str]) -> list[str]:
+        """Return how each text is read."""
+        return await self._pool.run(self._readings, texts)
 
     async def close(self) -> None:
         """Leave the pool; the last user stops it."""
@@ -114,6 +124,13 @@ def load_places(settings: bytes) -> Callable[[Sequence[str]], list[bytes]]:
     places = _lexical(settings).terms.tokens_with_offsets
     encode = msgspec.msgpack.Encoder().encode
     return lambda texts: [encode(places(text)) for text in texts]
+
+
+def load_readings(settings: bytes) -> Callable[[Sequence[str]], list[bytes]]:
+    """Return the function of kind `readings`. Runs in a worker."""
+    read = _lexical(settings).readings.of
+    encode = msgspec.msgpack.Encoder().encode
+    return lambda texts: [encode(read(text)) for text in texts]
 
 
 @lru_cache(maxsize=1)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pipeline.backends.stub_faults import StubFaults
 from pipeline.text.identifiers import Identifiers, as_mentions
 from pipeline.text.normalize import NORMALIZER_VERSION, fold, matching_form, name_key, source_span
+from pipeline.text.readings import as_katakana
 from pipeline.text.terms import bigrams, blank_out
 from schemas.change_event import Lane
 from schemas.document import Analysis, QueryForm, Token
@@ -57,6 +58,11 @@ class StubAnalyzer:
         """Return the terms with their spans."""
         await self.faults.before(texts)
         return [_tokens(text, self._identifiers) for text in texts]
+
+    async def readings(self, texts: Sequence[str]) -> list[str]:
+        """Return the texts in katakana: kanji are not read."""
+        await self.faults.before(texts)
+        return [as_katakana(fold(text)[0]) for text in texts]
 
     async def close(self) -> None:
         """Do nothing."""

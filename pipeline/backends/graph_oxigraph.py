@@ -71,6 +71,16 @@ class OxigraphGraph:
         """See Graph.find_entities. An entity's surface is the name that was found."""
         return await self._read(FactStore.find_entities, text, _graphs(access_classes), limit)
 
+    async def names(self, limit: int) -> list[tuple[str, str]]:
+        """See Graph.names."""
+        return await self._read(FactStore.entity_names, limit)
+
+    async def naming(
+        self, names: Sequence[tuple[str, str]], access_classes: Sequence[str] | None, each: int
+    ) -> list[Fact]:
+        """See Graph.naming."""
+        return await self._read(FactStore.naming, names, _graphs(access_classes), each)
+
     async def scan(self) -> AsyncIterator[Fact]:
         """See Graph.scan. A fact whose node was damaged or changed by hand is left out."""
         keys = await self._read(FactStore.fact_keys)

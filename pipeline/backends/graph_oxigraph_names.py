@@ -4,6 +4,8 @@ import threading
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
+from pipeline.backends.graph_terms import ENTITY_PREFIX
+
 
 class NameTriple(NamedTuple):
     """A label or alias triple of one class graph; IRIs as text."""
@@ -31,6 +33,11 @@ class NameList:
         with self._lock:
             for triple in triples:
                 self._folded.pop(triple, None)
+
+    def entities(self) -> set[tuple[str, str]]:
+        """Return (subject, name) of every entity."""
+        with self._lock:
+            return {(one.subject, one.name) for one in self._folded if one.subject.startswith(ENTITY_PREFIX)}
 
     def find(self, text: str, graphs: Collection[str] | None, limit: int) -> list[NameTriple]:
         """Return one triple for each (subject, name) that holds `text`, shortest name first."""

@@ -101,6 +101,19 @@ class FactStore:
                 found.append((_named(fact.subject, triple.name), triple.name))
         return found
 
+    def entity_names(self, limit: int) -> list[tuple[str, str]]:
+        """Return (entity's IRI, name) of labels and aliases."""
+        return list(islice(self.names().entities(), limit))
+
+    def naming(self, names: Sequence[tuple[str, str]], graphs: Sequence[str] | None, each: int) -> list[Fact]:
+        """Return facts that give these names, of each label and each alias at most `each`, ordered by IRI."""
+        keys: set[FactKey] = set()
+        for subject, name in names:
+            for predicate in _NAME_PREDICATES:
+                statement = _term(terms.statement_term(Iri(subject), Iri(predicate.value), Typed(name)))
+                keys.update(islice(self._keys(_STATEMENT, statement, graphs, each), each))
+        return list(self._facts(sorted(keys, key=lambda key: key[0].value)))
+
     def names(self) -> NameList:
         """Return the list of names, read from the store at the first call."""
         with self._names_lock:

@@ -76,6 +76,16 @@ class SparqlGraph:
         """See Graph.find_entities. Looks at the shortest 5,000 names that may match."""
         return await self._reader.find_entities(text, access_classes, limit)
 
+    async def names(self, limit: int) -> list[tuple[str, str]]:
+        """See Graph.names."""
+        return await self._reader.names(limit)
+
+    async def naming(
+        self, names: Sequence[tuple[str, str]], access_classes: Sequence[str] | None, each: int
+    ) -> list[Fact]:
+        """See Graph.naming."""
+        return await self._reader.naming(names, access_classes, each)
+
     async def scan(self) -> AsyncIterator[Fact]:
         """See Graph.scan. A fact whose node was damaged or changed by hand is left out."""
         keys = await self._reader.fact_keys()

@@ -17,7 +17,7 @@ DOCUMENTS_PER_QUERY = 50
 NAMES = 5_000
 """Names that one search looks at, shortest first."""
 _SUBJECT, _PREDICATE, _OBJECT = (Iri(name).n3() for name in (terms.SUBJECT, terms.PREDICATE, terms.OBJECT))
-_DOCUMENT, _RECORD = Iri(terms.DOCUMENT).n3(), Iri(terms.RECORD).n3()
+_DOCUMENT, _RECORD, _STATEMENT = (Iri(name).n3() for name in (terms.DOCUMENT, terms.RECORD, terms.STATEMENT))
 _NAMING = " ".join(terms.predicate_term(name).n3() for name in (LABEL, ALIAS))
 
 
@@ -108,6 +108,32 @@ class FactReader:
                 found.setdefault((name, row["subject"].value), fact)
         shortest = sorted(found, key=lambda pair: (len(pair[0]), pair))[: max(limit, 0)]
         return [(_named(found[pair].subject, pair[0]), pair[0]) for pair in shortest]
+
+    async def names(self, limit: int) -> list[tuple[str, str]]:
+        """Return (entity's IRI, name) of labels and aliases of all classes."""
+        rows = await self._client.select(
+            f"SELECT DISTINCT ?subject ?name {{ VALUES ?naming {{ {_NAMING} }} GRAPH ?g {{ ?subject ?naming ?name }}"
+            f" FILTER(STRSTARTS(STR(?subject), {Typed(terms.ENTITY_PREFIX).n3()}) && isLiteral(?name))"
+            f" {self._only(None)} }} LIMIT {int(limit)}"
+        )
+        return [(row["subject"].value, row["name"].value) for row in rows]
+
+    async def naming(self, names: Sequence[tuple[str, str]], classes: Sequence[str] | None, each: int) -> list[Fact]:
+        """Return facts that give these names, of each label and each alias at most `each`, ordered by IRI."""
+        found: dict[tuple[str, str], Fact] = {}
+        only = self._only(classes)
+        for start in range(0, len(names), NODES_PER_QUERY):
+            some = [
+                f"{{ SELECT ?g ?fact ?record {{ GRAPH ?g {{ ?fact {_STATEMENT} {statement.n3()} ; {_RECORD} ?record }}"
+                f" {only} }} LIMIT {int(each)} }}"
+                for subject, name in names[start : start + NODES_PER_QUERY]
+                for statement in (
+                    terms.statement_term(Iri(subject), terms.predicate_term(naming), Typed(name))
+                    for naming in (LABEL, ALIAS)
+                )
+            ]
+            found.update(await self._facts(" UNION ".join(some), None, ""))
+        return _ordered(found)
 
     async def fact_keys(self) -> list[tuple[str, str]]:
         """Return (fact, graph) of all facts, ordered by IRI."""

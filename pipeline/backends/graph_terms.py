@@ -26,6 +26,7 @@ CHUNK, SPAN_START, SPAN_END, OBSERVED_AT = V + "chunk", V + "spanStart", V + "sp
 STATEMENT, RECORD = V + "statement", V + "record"
 FACT_PREFIX, STATEMENT_PREFIX = "urn:shinsen:fact:", "urn:shinsen:statement:"
 """Subjects of fact nodes, and of nothing else, start with the first."""
+ENTITY_PREFIX = "urn:shinsen:entity:"
 CLASS_GRAPH_PREFIX = "urn:shinsen:class:"
 META_GRAPH = META = "urn:shinsen:meta"
 REVISION = V + "revision"

@@ -35,6 +35,15 @@ class Graph(Protocol):
     ) -> list[tuple[Node, str]]:
         """Return (entity, name) pairs whose label or alias holds `text`, case folded, shortest name first."""
 
+    async def names(self, limit: int) -> list[tuple[str, str]]:
+        """Return (IRI, name) of each label or alias of an entity once, of all classes, at most `limit`, in no order."""
+
+    async def naming(
+        self, names: Sequence[tuple[str, str]], access_classes: Sequence[str] | None, each: int
+    ) -> list[Fact]:
+        """Return of each (entity's IRI, name) at most `each` label and `each` alias facts that say so, in these
+        classes (None: all), ordered by IRI. Facts of versions not yet live may be among them: the caller checks."""
+
     def scan(self) -> AsyncIterator[Fact]:
         """Yield all facts ordered by IRI."""
 

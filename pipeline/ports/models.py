@@ -31,6 +31,9 @@ class Analyzer(Protocol):
     async def places(self, texts: Sequence[str]) -> list[list[Token]]:
         """Return the terms that `tokens` gives, each with its span in the text, in reading order. Fast (ms)."""
 
+    async def readings(self, texts: Sequence[str]) -> list[str]:
+        """Return how each text is read, in katakana; what is not kanji as it is written. Fast (ms)."""
+
     async def close(self) -> None:
         """Stop the workers; idempotent."""
 

@@ -11,6 +11,7 @@ from pipeline.text.dictionary import UserDictionary, UserWord
 from pipeline.text.identifiers import IdentifierPattern, Identifiers
 from pipeline.text.morphemes import Morphemes, plain_term
 from pipeline.text.questions import QuestionAnalyzer
+from pipeline.text.readings import Readings
 from pipeline.text.synonyms import SynonymGroup
 from pipeline.text.terms import TermAnalyzer
 from pipeline.text.units import Unit, Units, product_units
@@ -60,10 +61,12 @@ class LexicalAnalysis:
         plain = TermAnalyzer(lexicon.identifiers, units)
         self.terms = plain
         groups: list[SynonymGroup] = []
-        if lexicon.dictionary.words:
+        own = compiled(lexicon.dictionary) if lexicon.dictionary.words else b""
+        self.readings = Readings(own)
+        if own:
             headwords = lexicon.dictionary.headwords
             parts = {plain_term(w.word): found for w in headwords.values() if (found := _parts(w, plain))}
-            self.terms = TermAnalyzer(lexicon.identifiers, units, Morphemes(compiled(lexicon.dictionary)), parts)
+            self.terms = TermAnalyzer(lexicon.identifiers, units, Morphemes(own), parts)
             groups = _groups(lexicon.dictionary, self.terms)
         self.questions = QuestionAnalyzer(self.terms, groups)
 

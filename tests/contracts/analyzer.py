@@ -45,6 +45,17 @@ class AnalyzerContract:
         for text in POISON.values():
             assert len(await analyzer.questions([text])) == 1
 
+    async def test_readings_are_katakana(self, analyzer: Analyzer) -> None:
+        assert await analyzer.readings([]) == []
+        assert await analyzer.readings(["ふぉーくりふと", "ﾌｫｰｸ", "F-17", ""]) == [
+            "フォークリフト",
+            "フォーク",
+            "f-17",
+            "",
+        ]
+        for poison in POISON.values():
+            assert len(await analyzer.readings([poison])) == 1
+
     async def test_the_lane_does_not_change_results(self, analyzer: Analyzer) -> None:
         assert await analyzer.tokens([REPORT], lane="bulk") == await analyzer.tokens([REPORT], lane="live")
         assert await analyzer.mentions([REPORT], lane="bulk") == await analyzer.mentions([REPORT])

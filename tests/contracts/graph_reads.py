@@ -1,6 +1,7 @@
 """Finding facts and entities."""
 
 from pipeline.ports.graph import Graph
+from pipeline.steps.iris import node_iri
 from schemas.knowledge import DocumentRef, EntityRef
 from tests.contracts.graph_fixtures import F17, FORKLIFT, GraphFixtures, by_iri, entity, fact, put, scanned, text
 
@@ -90,6 +91,31 @@ class GraphReads(GraphFixtures):
             ('" } DROP', []),
         ]:
             assert sorted(name for _, name in await graph.find_entities(wanted, None, 9)) == sorted(expected), wanted
+
+    async def test_all_names_of_entities(self, graph: Graph) -> None:
+        await put(
+            graph,
+            fact(F17, "label", text("フォークリフト F-17")),
+            fact(F17, "alias", text('f"17\\号車')),
+            fact(F17, "note", text("別")),
+            fact(DocumentRef("cmms/w/1"), "label", text("題名")),
+        )
+        iri = node_iri(F17)
+        assert sorted(await graph.names(9)) == sorted([(iri, "フォークリフト F-17"), (iri, 'f"17\\号車')])
+        assert len(await graph.names(1)) == 1
+
+    async def test_who_says_a_name(self, graph: Graph) -> None:
+        names = [text("一"), text('f"17\\号車')]
+        await put(graph, *(fact(F17, predicate, name) for predicate in ("label", "alias") for name in names))
+        iri = node_iri(F17)
+        for name in names:
+            found = await graph.naming([(iri, name.value), (iri, "他"), ("urn:x", name.value)], None, 5)
+            assert {(one.predicate, one.object) for one in found} == {("label", name), ("alias", name)}
+            assert [one.iri for one in found] == sorted(one.iri for one in found)
+        assert len(await graph.naming([(iri, name.value) for name in names], None, 5)) == 4
+        assert await graph.naming([(iri, "一")], ["none"], 5) == []
+        assert await graph.naming([(iri, "一")], [], 5) == []
+        assert await graph.naming([], None, 5) == []
 
     async def test_names_of_other_classes_stay_hidden(self, graph: Graph) -> None:
         await put(
