@@ -69,7 +69,7 @@ soak-stack: $(DEV) ## The stack's part of it, ten faults a round; ROUNDS=7-19 go
 
 .PHONY: eval
 eval: $(DEV) ## The demo's golden questions over DATA (run `make run` once before)
-	$(PY) -m ops.evaluation --data $(DATA) $(ARGS)
+	$(VENV)/bin/shinsen eval ops/demo/golden.jsonl --data $(DATA) $(ARGS)
 
 .PHONY: stack
 stack: $(DEV) ## The whole stack without Docker, until Ctrl-C: servers, topics, workers, API at PORT (see ops/stack)

@@ -12,6 +12,7 @@ import msgspec
 from ops.profile import read_settings
 from pipeline.embedded.data_folder import holder_of
 from pipeline.errors import ShinsenError
+from pipeline.settings import Settings
 
 CONNECT_TIMEOUT_S = 5.0
 READ_TIMEOUT_S = 90.0
@@ -102,6 +103,13 @@ async def connect(
             f"there is no data in {settings.data}: start with `shinsen run` or `shinsen publish`, "
             "or say where with --data or --url"
         )
+    async with connect_here(settings, headers) as connection:
+        yield connection
+
+
+@asynccontextmanager
+async def connect_here(settings: Settings, headers: httpx.Headers | None = None) -> AsyncIterator[Connection]:
+    """Open the embedded runtime with these settings in this process. Raises DataFolderBusy, InvalidConfiguration."""
     # Only now: the runtime and its libraries take a second to import, which a command with a server need not pay.
     from ops.in_process import in_process
 

@@ -66,7 +66,7 @@ async def load_demo(connection: Connection, data: Path, console: Console | None 
             await _publish(connection, data, progress)
         else:
             progress.console.print("the demo corpus is in this folder already; nothing is loaded again")
-        await _indexed(connection, progress)
+        await indexed(connection, progress)
 
 
 async def ask_lead_question(connection: Connection) -> dict[str, Any]:
@@ -87,7 +87,7 @@ async def _publish(connection: Connection, data: Path, progress: Progress) -> No
     (data / MARK).write_text(_fingerprint(events), encoding="ascii")
 
 
-async def _indexed(connection: Connection, progress: Progress) -> None:
+async def indexed(connection: Connection, progress: Progress) -> None:
     """Show both stages until nothing is pending."""
     first: Mapping[str, int] | None = None
     bars: dict[str, Any] = {}

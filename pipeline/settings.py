@@ -67,6 +67,8 @@ class Settings(BaseSettings):
     """What `shinsen run` serves: one process over a data folder, or the API in front of Kafka and its workers."""
     data: Path = Path(".shinsen")
     """The data folder of the embedded profile: one writer process at a time."""
+    cache: Path | None = None
+    """The file that keeps what models made of texts; `cache.db` in the data folder when left out. Several may share."""
     host: str = "127.0.0.1"
     port: int = Field(default=8000, ge=0, le=65535)
     allowed_hosts: Texts = ()

@@ -77,7 +77,7 @@ async def open_embedded(settings: Settings) -> AsyncIterator[EmbeddedRuntime]:
         analyzer, embedder = await stack.enter_async_context(open_models(settings, configuration.lexicon))
         database = open_state_database(settings.data)
         stack.push_async_callback(database.close)
-        cache = SqliteCache(settings.data / "cache.db")
+        cache = SqliteCache(settings.cache or settings.data / "cache.db")
         stack.push_async_callback(cache.close)
         state = sqlite_state(database)
         limits = ChunkLimits(max_chunks=settings.max_chunks)

@@ -6,17 +6,27 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 
 def machine() -> str:
     """Return one line about this machine and this code."""
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
-    dirty = subprocess.run(["git", "status", "--porcelain"], capture_output=True, text=True, check=False).stdout
+    commit, dirty = _git("rev-parse", "--short", "HEAD"), _git("status", "--porcelain")
     load = " ".join(f"{value:.2f}" for value in os.getloadavg())
     return (
-        f"commit {commit.stdout.strip() or '?'}{'+' if dirty else ''}; Python {sys.version.split()[0]}; "
+        f"commit {commit or '?'}{'+' if dirty else ''}; Python {sys.version.split()[0]}; "
         f"{os.cpu_count()} cores, {platform.machine()}, {_processor()}; load before: {load}"
     )
+
+
+def _git(*arguments: str) -> str:
+    """Ask about the repository that this code is from, wherever the command runs; empty when it is from none."""
+    here = Path(__file__).parent
+    try:
+        done = subprocess.run(["git", *arguments], cwd=here, capture_output=True, text=True, check=False, timeout=30)
+    except OSError:
+        return ""
+    return done.stdout.strip()
 
 
 def _processor() -> str:

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ops.cli import analyze, doctor, operations, publish, questions, run, schema
+from ops.cli import analyze, doctor, evaluate, operations, publish, questions, run, schema
 from ops.cli.dead_letters import letters
 from ops.cli.exits import EXIT_CODES
 from ops.cli.generations import compare, generations, promote, prune, rollback
@@ -59,6 +59,7 @@ app.add_typer(sources, name="source")
 app.command()(doctor.doctor)
 app.command()(schema.schema)
 app.command()(analyze.analyze)
+app.command(name="eval")(evaluate.evaluate)
 
 if __name__ == "__main__":
     app()

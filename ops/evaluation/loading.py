@@ -1,0 +1,97 @@
+"""The corpus of a golden set through the product: published as change events, waited for until all is applied."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from ops.connection import Connection, documents
+from ops.demo_load import indexed
+from ops.evaluation.formats import Place
+from ops.evaluation.golden import Passage
+from ops.publisher import Publisher, Receipt
+from pipeline.errors import InvalidConfiguration, NotFound, NotPossible
+from schemas.change_event import NativeEvent
+
+SHOWN = 3
+
+
+def events(passages: Sequence[Passage], place: Place, occurred_at: str) -> Iterator[NativeEvent]:
+    """Yield one upsert a passage; the same time and text again change nothing."""
+    for passage in passages:
+        yield NativeEvent(
+            source=place.source,
+            collection=place.collection,
+            key=passage.id,
+            occurred_at=occurred_at,
+            record={"title": passage.title, "body": passage.text},
+        )
+
+
+def written_at(path: Path) -> str:
+    """Return when a file or the newest file of a folder was written: the time of its events."""
+    files = [file for file in path.rglob("*") if file.is_file()] if path.is_dir() else [path]
+    newest = max((file.stat().st_mtime for file in files), default=0.0)
+    return datetime.fromtimestamp(newest, UTC).isoformat(timespec="seconds")
+
+
+async def load(
+    connection: Connection, passages: Sequence[Passage], place: Place, occurred_at: str, timeout_s: float
+) -> str:
+    """Publish passages, wait until vectors and facts are there too, and return what the report says of it.
+
+    Raises:
+        InvalidConfiguration: The set has no corpus.
+        NotPossible: Events were refused, or ended as dead letters.
+        NotFresh: Not all was applied within `timeout_s`.
+    """
+    if not passages:
+        raise InvalidConfiguration(
+            "there is nothing to load: no corpus comes with this golden set (--corpus names one)"
+        )
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True, highlight=False)) as progress:
+        bar = progress.add_task("passages published", total=len(passages))
+        receipt = Receipt(batches=[])
+        publisher = Publisher.over(connection, lane="bulk")
+        async for batch in publisher.stream(events(passages, place, occurred_at)):
+            receipt.batches.append(batch)
+            progress.advance(bar, len(batch.results))
+        _refuse([f"{result.key}: {result.reason}" for result in receipt.rejected], "refused")
+        await indexed(connection, progress)
+        dead = await publisher.settled(receipt, timeout_s)
+    _refuse([result.key for result in dead], "dead letters")
+    return await _others(connection, {passage.id for passage in passages}, place)
+
+
+async def check_relevant(connection: Connection, keys: Sequence[str]) -> None:
+    """Refuse to measure against a profile that does not hold the first relevant documents.
+
+    Raises NotFound: nothing of the set is there, so every figure would be 0 for that reason.
+    """
+    for key in keys[:SHOWN]:
+        source, collection, _ = key.split("/", 2)
+        async for _ in documents(connection, source, collection):
+            return
+    raise NotFound(
+        f"{connection.where} holds no document of {', '.join(sorted({k.rsplit('/', 1)[0] for k in keys[:SHOWN]}))}: "
+        "load the set with --load, or name the profile that holds it with --url or --data"
+    )
+
+
+async def _others(connection: Connection, ours: set[str], place: Place) -> str:
+    """Say when the collection holds more than the set: those documents take part in every ranking."""
+    prefix = place.key("")
+    others = 0
+    async for document in documents(connection, place.source, place.collection):
+        others += document["key"].removeprefix(prefix) not in ours
+    said = f"{len(ours)} passages loaded as {prefix}…"
+    return said + (f"; the collection holds {others} other documents, which take part" if others else "")
+
+
+def _refuse(found: Sequence[str], what: str) -> None:
+    if found:
+        more = f" and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+        raise NotPossible(f"{len(found)} passages were {what}: {'; '.join(found[:SHOWN])}{more}")

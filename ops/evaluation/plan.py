@@ -1,0 +1,125 @@
+"""A whole evaluation: read, load, run, measure, report, hold to the bar."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from ops.evaluation.configurations import ONE, read_configurations
+from ops.evaluation.formats import Format, Place, read_golden
+from ops.evaluation.gate import bar, missed
+from ops.evaluation.golden import GoldenSet, chosen
+from ops.evaluation.loading import written_at
+from ops.evaluation.measures import DEFAULT, measure
+from ops.evaluation.report import provenance
+from ops.evaluation.report import report as laid_out
+from ops.evaluation.results import Judged, Results, results
+from ops.evaluation.running import Target, Tell, run_all
+from ops.evaluation.writing import html, markdown
+from pipeline.errors import InvalidConfiguration
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of `shinsen eval`."""
+
+    golden: Path
+    written: Format | None
+    topics: Path | None
+    corpus: Path | None
+    split: str | None
+    source: str
+    collection: str
+    questions: int | None
+    load: bool
+    timeout: float
+    configurations: Path | None
+    baseline: str | None
+    folder: Path
+    measures: list[str] | None
+    relevant_from: int
+    bars: list[str] | None
+    report: Path | None
+    texts: bool
+    top_k: int
+    at_once: int
+    seed: int
+    groups: str | None
+    url: str | None
+    data: Path | None
+    as_json: bool
+
+    def target(self, golden: GoldenSet) -> Target:
+        """Return what is asked, and how."""
+        return Target(
+            url=self.url,
+            data=self.data,
+            groups=self.groups,
+            place=Place(self.source, self.collection),
+            load=self.load,
+            written_at=written_at(self.corpus or self.golden) if golden.passages else "",
+            load_timeout_s=self.timeout,
+            folder=self.folder,
+            top_k=self.top_k,
+            at_once=self.at_once,
+        )
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of it."""
+
+    results: Results
+    missed: list[str]
+    """A sentence for each bar that was not reached."""
+    files: list[Path]
+    """Reports written."""
+
+
+async def evaluate(plan: Plan, arguments: Sequence[str], tell: Tell) -> Verdict:
+    """Do all of it; what is wrong with the options is said before the first question.
+
+    Raises InvalidConfiguration (with file and line), and what the profile raises.
+    """
+    bars = [bar(text) for text in plan.bars or ()]
+    wanted = [measure(text) for text in plan.measures] if plan.measures else [*DEFAULT]
+    measures = tuple(dict.fromkeys([*wanted, *(each.measure for each in bars)]))
+    golden = _golden(plan)
+    compared = read_configurations(plan.configurations, plan.baseline) if plan.configurations else ONE
+    if plan.baseline and not plan.configurations:
+        raise InvalidConfiguration("--baseline names one of several configurations: give their file, too")
+    target = plan.target(golden)
+    outcome = await run_all(golden, compared.configurations, target, tell)
+    judged = Judged(golden, measures, plan.relevant_from, plan.seed)
+    found = results(judged, outcome.runs, compared.baseline, outcome.notes)
+    source = provenance(arguments, f"{plan.top_k} passages asked for, {plan.at_once} questions at a time.")
+    files = []
+    if plan.report:
+        blocks = laid_out(found, source, texts=plan.texts)
+        for ending, content in ((".md", markdown(blocks)), (".html", html(blocks))):
+            files.append(_write(plan.report, ending, content))
+    return Verdict(results=found, missed=missed(bars, found), files=files)
+
+
+def _golden(plan: Plan) -> GoldenSet:
+    golden = read_golden(
+        plan.golden,
+        Place(plan.source, plan.collection),
+        form=plan.written,
+        topics=plan.topics,
+        corpus=plan.corpus,
+        split=plan.split,
+    )
+    golden = chosen(golden, most=plan.questions)
+    if not golden.questions:
+        raise InvalidConfiguration(f"{plan.golden}: no question has a relevant document")
+    return golden
+
+
+def _write(path: Path, ending: str, content: str) -> Path:
+    known = path.suffix.lower() in (".md", ".html")
+    file = path.with_suffix(ending) if known else path.with_name(path.name + ending)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(content, encoding="utf-8")
+    except OSError as error:
+        raise InvalidConfiguration(f"{file} cannot be written: {error.strerror or error}") from error
+    return file

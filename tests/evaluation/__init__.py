@@ -1,0 +1,1 @@
+"""shinsen eval: measures, statistics, formats, the command, the gate of retrieval."""
