@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from schemas.around import ContextPart, Expand, Snippet
 from schemas.document import Stage
 
 Source = Literal["auto", "db", "vector", "graph", "all", "direct", "web"]
@@ -77,6 +78,10 @@ class SearchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     fusion: Fusion = "auto"
     rerank: bool = True
     explain: bool = False
+    expand: Expand | None = None
+    """Show what stands around each hit."""
+    snippet: Annotated[int, msgspec.Meta(ge=40, le=1_000)] | None = None
+    """Give of each hit also its best part, of at most so many characters."""
     cursor: Annotated[str, msgspec.Meta(max_length=MAX_CURSOR)] | None = None
     """Stable pages: "" for the first one, then `next` of the page before with the same query and filters. The order
     stays that of the first page while documents change; without `offset`."""
@@ -119,6 +124,9 @@ class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
     score: float
     stage: Stage
     parts: HitParts
+    context: list[ContextPart] | None = None
+    """With `expand`: what stands around the hit, in reading order, the hit within one of the parts."""
+    snippet: Snippet | None = None
 
 
 class Suggestion(msgspec.Struct, frozen=True, kw_only=True):

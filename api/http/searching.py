@@ -14,6 +14,7 @@ from api.http.given import Given
 from api.http.waiting import wait_for
 from api.options import ApiOptions
 from api.retrieval.access import Asker
+from api.retrieval.context import contexts, snippet
 from api.retrieval.facets import facets
 from api.retrieval.filters import Where, compile_filters
 from api.retrieval.highlight import highlighted
@@ -26,6 +27,7 @@ from api.retrieval.stages import searched
 from api.retrieval.suggest import Suggester, found_little
 from pipeline.errors import BackendUnavailable, InvalidQuery
 from pipeline.ports.runtime import Runtime
+from schemas.around import ContextPart
 from schemas.query import HitParts, SearchHit, SearchRequest, SearchResponse
 
 _ALL_CHUNKS = 1_000
@@ -60,12 +62,13 @@ async def search_texts(
         page = await _page(reader, question, plan, data, options.source_timeout_s)
         little = not data.offset and not data.cursor and found_little(question, page.passages)
         suggestions = await suggester.did_you_mean(reader, question) if little else []
+        around = await contexts(reader, page.passages, data.expand) if data.expand else None
     passages, found = page.passages, page.found
     runtime.hurry(sorted({p.document for p in passages if p.candidate.manifest.stage == "text"}))
     timings = {"analyze": analyzed - started, "retrieve": time.perf_counter() - analyzed, "rerank": reader.rerank_s}
     timings["total"] = time.perf_counter() - started
     return SearchResponse(
-        hits=_hits(passages, await highlighted(runtime.analyzer, question, passages)),
+        hits=_hits(passages, await highlighted(runtime.analyzer, question, passages), around, data.snippet),
         query_type=question.query_type,
         total=page.total,
         facets=facets(found),
@@ -107,7 +110,12 @@ async def _page(
         raise BackendUnavailable(f"the chunk index did not answer within {timeout_s:g} s; ask again") from error
 
 
-def _hits(passages: Sequence[Passage], marked: Sequence[list[tuple[int, int]]]) -> list[SearchHit]:
+def _hits(
+    passages: Sequence[Passage],
+    marked: Sequence[list[tuple[int, int]]],
+    around: Sequence[list[ContextPart]] | None,
+    size: int | None,
+) -> list[SearchHit]:
     return [
         SearchHit(
             chunk_id=passage.candidate.id,
@@ -123,8 +131,10 @@ def _hits(passages: Sequence[Passage], marked: Sequence[list[tuple[int, int]]]) 
                 exact_identifier=passage.candidate.exact > 0,
                 rerank=passage.candidate.rerank,
             ),
+            context=around[n] if around else None,
+            snippet=snippet(passage.text, passage.candidate.ref.start, spans, size) if size else None,
         )
-        for passage, spans in zip(passages, marked, strict=True)
+        for n, (passage, spans) in enumerate(zip(passages, marked, strict=True))
     ]
 
 

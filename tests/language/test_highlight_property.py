@@ -1,0 +1,116 @@
+"""Every highlight is a span of whole characters whose analysis matches the question, whatever the text is made of."""
+
+import asyncio
+import unicodedata
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from api.retrieval.highlight import highlighted, words_of
+from api.retrieval.passages import Passage
+from api.retrieval.question import AnalyzedQuestion
+from api.retrieval.search import Candidate
+from pipeline.text.lexicon import LexicalAnalysis, Lexicon
+from pipeline.text.normalize import fold
+from pipeline.text.patterns import load_identifiers
+from schemas.document import Analysis, ChunkRef, Manifest, QueryForm, Token
+
+WORDS = [
+    "サーバー",
+    "引き渡し",
+    "渡邉",
+    "潤滑",
+    "軸受",
+    "令和7年3月4日",
+    "１，２００円",
+    "QX-9",
+    "F-17",
+    "東京",
+    "スマートフォン",
+    "検査",
+]
+SPELLINGS = [
+    "ｻｰﾊﾞｰ",
+    "サーバ",
+    "引渡",
+    "引渡し",
+    "渡辺",
+    "2025年3月4日",
+    "千二百円",
+    "ＱＸ－９",
+    "QX-90",
+    "f-170",
+    "スマホ",
+]
+ODD = [
+    "か\u3099",
+    "が",
+    "ﾌﾟ",
+    "e\u0301",
+    "㍿",
+    "㈱",
+    "𠮷野",
+    "葛\U000e0100城",
+    "👩\u200d👧",
+    "\u200b",
+    "ﬁ",
+    "ß",
+    "İ",
+    "\ud800",
+    "\x00",
+]
+WRITTEN = [*WORDS, *SPELLINGS, *ODD, *"。\n のをa9-ー"]
+ANALYSIS: LexicalAnalysis = Lexicon(load_identifiers().patterns).analyzer()
+
+
+class InProcess:
+    """The real analysis, without worker processes."""
+
+    async def tokens(self, texts: Sequence[str]) -> list[Analysis]:
+        return [ANALYSIS.terms.analyze(text) for text in texts]
+
+    async def questions(self, texts: Sequence[str]) -> list[QueryForm]:
+        return [ANALYSIS.questions.form(text) for text in texts]
+
+    async def places(self, texts: Sequence[str]) -> list[list[Token]]:
+        return [ANALYSIS.terms.tokens_with_offsets(text) for text in texts]
+
+
+def marked(query: str, text: str) -> tuple[AnalyzedQuestion, list[tuple[int, int]]]:
+    analysis, form = ANALYSIS.terms.analyze(query), ANALYSIS.questions.form(query)
+    question = AnalyzedQuestion(text=query, analysis=analysis, form=form, query_type="keywords", vector=None)
+    manifest = Manifest(document="s/c/1", op="upsert", position="1", version="1", stage="full")
+    candidate = Candidate(id="1", document="s/c/1", manifest=manifest, ref=ChunkRef("1", 0, len(text)), score=1.0)
+    terms = frozenset(ANALYSIS.terms.analyze(text).terms)
+    passage = Passage(candidate=candidate, text=text, headings=(), terms=terms, score=1.0, sources=())
+    return question, asyncio.run(highlighted(InProcess(), question, [passage]))[0]  # type: ignore[arg-type]
+
+
+@pytest.mark.models
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map("と".join),
+    st.lists(st.sampled_from(WRITTEN), max_size=14).map("".join),
+)
+def test_highlights(query: str, text: str) -> None:
+    question, spans = marked(query, text)
+    wanted = {*question.form.terms, *question.analysis.identifiers, *(term for term, _ in question.form.synonyms)}
+    tokens = [token for token in ANALYSIS.terms.tokens_with_offsets(text) if token.term in wanted]
+    last = 0
+    for start, end in spans:
+        assert last <= start < end <= len(text), "in order, none empty, none overlapping"
+        last = end
+        for edge in (start, end):
+            assert not (0 < edge < len(text) and unicodedata.combining(text[edge])), "a mark is cut off"
+        part = fold(text[start:end])[0]
+        by_word = any(word in part for word in words_of(question))
+        by_term = any(start <= token.start and token.end <= end for token in tokens)
+        assert by_word or by_term, f"{text[start:end]!r} has nothing of {query!r}"
+    if (
+        len(spans) < 64
+    ):  # each term at least once: where it also stands as it was typed, other spellings may stay unmarked
+        for term in {token.term for token in tokens if token.kind != "part"}:
+            places = [token for token in tokens if token.term == term]
+            assert any(s <= one.start and one.end <= e for one in places for s, e in spans), f"{term} is not marked"
