@@ -76,8 +76,7 @@ class Applier:
         self._revision = 0
         self._marked_at, self._began = 0.0, ""
         self._touched: set[str] = set()
-        """Documents of which something was written to an index, or whose relinking mark was taken off, until they are
-        ended or published again."""
+        """Documents written to an index, or whose relinking mark was taken off, until ended or published again."""
 
     async def open(self) -> int:
         """Find out how far the indexes got and put the rest back to work; return how many documents that is.
@@ -176,8 +175,7 @@ class Applier:
         await self._write(documents, writes)
 
     async def _write(self, documents: Sequence[str], writes: Sequence[Callable[[], Awaitable[None]]]) -> None:
-        """Write to the indexes, side by side, under marks that stay fresh: nobody may take the writer for dead
-        meanwhile. Returns, or raises, when nothing is written any more."""
+        """Write to the indexes side by side, under marks that stay fresh: nobody may take the writer for dead."""
         if not writes:
             return
         await self._renew(documents)
@@ -187,7 +185,7 @@ class Applier:
                 await self._renew(documents)
         finally:
             writing.cancel()  # which says nothing to what has ended
-            await asyncio.wait({writing})
+            await asyncio.wait({writing})  # nothing is written any more when this returns or raises
         for failed in [each for each in await writing if each is not None]:
             raise failed
 

@@ -4,13 +4,13 @@ import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from time import perf_counter
 
 import msgspec
 
 import schemas
 from pipeline.mapping.check import is_local_name
 from pipeline.mapping.yaml_file import YamlFile, read_yaml
+from pipeline.text.slow_patterns import TOO_SLOW, explodes
 
 PRODUCT_FILE = Path(schemas.__file__).parent / "patterns" / "relations.yaml"
 IDENTIFIER_MASKS, NAME_MASKS = "\ue000-\uefff", "\uf000-\uf8ff"
@@ -33,7 +33,7 @@ _MACROS = {
     "{noun}": f"(?<![{_RUN}])[{_RUN}]{{2,20}}(?![{_RUN}])",
     "{kind}": f"(?<![{_RUN}])(?=[{_RUN}]{{2,20}}(?![{_RUN}]))[{_RUN}]*{_KIND_END}(?![{_RUN}])",
 }
-_SLOW_S = 0.1
+_PROBE_LENGTHS = (12, 16, 20, 24, 400)
 _PROBES = ("a", "1-", "ア", "漢", "あ", "本書は、", "ア、", "漢の", "\ue000", "\ue000は")
 
 
@@ -111,16 +111,5 @@ def _reason(spec: RelationPattern) -> str:
         return "the pattern needs a group (?P<object>...), and has no other named group but 'subject'"
     if compiled.match(""):
         return "the pattern matches the empty text"
-    return "the pattern takes too long on repeated characters: avoid repeats inside repeats" if _slow(compiled) else ""
-
-
-def _slow(compiled: re.Pattern[str]) -> bool:
-    """Try texts of growing length; an exponential pattern is over the limit long before the last."""
-    for length in (12, 16, 20, 24, 400):
-        for piece in _PROBES:
-            text = piece * (length // len(piece)) + "!"
-            started = perf_counter()
-            compiled.search(text)
-            if perf_counter() - started > _SLOW_S:
-                return True
-    return False
+    texts = (piece * (length // len(piece)) + "!" for length in _PROBE_LENGTHS for piece in _PROBES)
+    return f"the pattern {TOO_SLOW}" if explodes(compiled, texts) else ""

@@ -4,14 +4,13 @@ import re
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from pathlib import Path
-from time import perf_counter
 
 import yaml
 
 from pipeline.errors import InvalidConfiguration
 from pipeline.text.identifiers import IdentifierPattern, Identifiers, compile_pattern
+from pipeline.text.slow_patterns import TOO_SLOW, explodes
 
-_SLOW_S = 0.05
 _PROBE_LENGTHS = (12, 16, 20, 24, 120)
 """An exponential pattern is over the limit at 24 characters; at 120 also one of high power."""
 
@@ -63,19 +62,8 @@ def _probe(pattern: str) -> None:
     if re.compile(pattern).fullmatch(""):
         raise ValueError("it matches the empty text")
     compiled = compile_pattern(pattern)
-    for length in _PROBE_LENGTHS:
-        for text in _probes(pattern, length):
-            started = perf_counter()
-            compiled.search(text)
-            if perf_counter() - started > _SLOW_S and _takes_long(compiled, text):
-                raise ValueError("it takes too long on repeated characters: avoid repeats inside repeats")
-
-
-def _takes_long(compiled: re.Pattern[str], text: str) -> bool:
-    """Measure once more: one slow run may be the machine's."""
-    started = perf_counter()
-    compiled.search(text)
-    return perf_counter() - started > _SLOW_S
+    if explodes(compiled, (text for length in _PROBE_LENGTHS for text in _probes(pattern, length))):
+        raise ValueError(f"it {TOO_SLOW}")
 
 
 def _probes(pattern: str, length: int) -> Iterator[str]:
