@@ -39,6 +39,7 @@ async def checkup(settings: Settings, *, models: bool) -> AsyncIterator[Finding]
     yield folder(settings)
     yield port(settings)
     yield await reranker(settings)
+    yield further(settings)
     configuration = mappings(settings)
     yield configuration
     if models and configuration.state == "ok":
@@ -123,6 +124,20 @@ async def reranker(settings: Settings) -> Finding:
     await model.close()
     found = f"{settings.reranker} at {settings.reranker_url}: {model.model} (adapter only, quality unmeasured)"
     return Finding(name="reranker", state="ok", found=found)
+
+
+def further(settings: Settings) -> Finding:
+    """Lists besides words and vectors, as they are set; the servers are not asked."""
+    from pipeline.further_lists import UNMEASURED
+    from pipeline.further_wiring import check_further
+
+    name = "further lists"
+    try:
+        weights = check_further(settings)
+    except InvalidConfiguration as error:
+        return Finding(name=name, state="failure", found=str(error), todo="mend the settings, then start again")
+    shown = ", ".join(f"{one} (weight {weight:g}; {UNMEASURED})" for one, weight in weights.items())
+    return Finding(name=name, state="ok", found=shown or "none")
 
 
 async def loading(settings: Settings) -> Finding:

@@ -1,11 +1,26 @@
 """The composition root of rerankers behind HTTP."""
 
+from contextlib import AsyncExitStack
+
 from pipeline.backends.model_server import ModelServer
 from pipeline.backends.reranker_http import HttpReranker, TeiReranker
 from pipeline.backends.reranker_llm import LlmReranker
 from pipeline.errors import InvalidConfiguration
+from pipeline.further_wiring import further_lists
+from pipeline.ports.cache import Cache
 from pipeline.ports.reranker import Reranker
+from pipeline.ports.runtime import Runtime
 from pipeline.settings import Settings
+
+
+def join_models(runtime: Runtime, settings: Settings, cache: Cache, stack: AsyncExitStack) -> None:
+    """Give a runtime its second stage and its further lists, and close them with the stack."""
+    runtime.reranker, runtime.rerank_budget_s = reranker_of(settings), settings.reranker_budget
+    if runtime.reranker:
+        stack.push_async_callback(runtime.reranker.close)
+    runtime.further, runtime.further_budget_s = further_lists(settings, cache), settings.further_budget
+    for one in runtime.further:
+        stack.push_async_callback(one.scorer.close)
 
 
 def reranker_of(settings: Settings) -> Reranker | None:

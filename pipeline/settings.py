@@ -10,7 +10,7 @@ from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource
 from pipeline.errors import InvalidConfiguration
 
 PREFIX = "SHINSEN_"
-SECRET = ("postgres", "embeddings_key", "reranker_key")
+SECRET = ("postgres", "embeddings_key", "reranker_key", "sparse_key", "late_key")
 """May also be given by the name of a file: `SHINSEN_POSTGRES_FILE=/run/secrets/postgres_url`."""
 
 
@@ -112,6 +112,22 @@ class Settings(BaseSettings):
     reranker_key: str = Field(default="", repr=False)
     reranker_budget: float = Field(default=1.0, gt=0, le=30)
     """Seconds that the second stage of a search may take; past it the first stage's order stands, with a warning."""
+    sparse_weight: float = Field(default=0.0, ge=0, le=1)
+    """Share of learned sparse vectors (SPLADE) in the order of the candidates. Adapter only, quality unmeasured."""
+    sparse_url: str = ""
+    """Text Embeddings Inference with `--pooling splade`: `http://host:8080` (`POST /embed_sparse`)."""
+    sparse_model: str = ""
+    """Under this name encodings are cached: another model is another name."""
+    sparse_key: str = Field(default="", repr=False)
+    late_weight: float = Field(default=0.0, ge=0, le=1)
+    """Share of late interaction (ColBERT) in the order of the candidates. Adapter only, quality unmeasured."""
+    late_url: str = ""
+    """A server of Jina's shape: `http://host:8080` (`POST /v1/multi-vector`)."""
+    late_model: str = ""
+    late_dimensions: int = Field(default=128, ge=1, le=1024)
+    late_key: str = Field(default="", repr=False)
+    further_budget: float = Field(default=1.0, gt=0, le=30)
+    """Seconds that these two may take; past it they are left out, with a warning."""
     workers: int = Field(default=0, ge=0, le=64)
     """Model worker processes; 0 is one per core."""
     stub_delay: float = Field(default=0.0, ge=0, le=60)

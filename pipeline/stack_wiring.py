@@ -7,6 +7,7 @@ import msgspec
 
 from pipeline.agents.outbox import Outbox
 from pipeline.backends.bounded_database import BoundedDatabase
+from pipeline.backends.cache_postgres import PostgresCache
 from pipeline.backends.chunks_weaviate import WeaviateChunks
 from pipeline.backends.chunks_weaviate_client import WeaviateAddress
 from pipeline.backends.graph_sparql import SparqlGraph
@@ -24,7 +25,7 @@ from pipeline.ports.graph import Graph
 from pipeline.ports.state import Generation, State
 from pipeline.replay.kafka_supply import Installation, KafkaSupply
 from pipeline.replay.replays import StateReplays
-from pipeline.second_stage_wiring import reranker_of
+from pipeline.second_stage_wiring import join_models
 from pipeline.settings import Settings
 from pipeline.settling import Settling
 from pipeline.stack.door import StackDoor
@@ -154,9 +155,9 @@ async def open_stack_runtime(settings: Settings) -> AsyncIterator[StackRuntime]:
             versions=versions(configuration, analyzer, embedder),
             clock=system_clock,
         )
-        runtime.reranker, runtime.rerank_budget_s = reranker_of(settings), settings.reranker_budget
-        if runtime.reranker:
-            stack.push_async_callback(runtime.reranker.close)
+        cache = PostgresCache(settings.postgres)
+        stack.push_async_callback(cache.close)
+        join_models(runtime, settings, cache, stack)
         stack.push_async_callback(runtime.close)
         await runtime.open()
         yield runtime

@@ -31,7 +31,7 @@ from pipeline.model_workers.pool import WorkerPool
 from pipeline.ports.models import Analyzer, Embedder
 from pipeline.ports.state import State
 from pipeline.prepare import Preparer
-from pipeline.second_stage_wiring import reranker_of
+from pipeline.second_stage_wiring import join_models
 from pipeline.settings import Settings
 from pipeline.steps.chunk import CHUNKER_VERSION, ChunkLimits
 from pipeline.steps.facts import TextFacts, load_relations
@@ -96,9 +96,7 @@ async def open_embedded(settings: Settings) -> AsyncIterator[EmbeddedRuntime]:
             clock=system_clock,
             folder=folder,
         )
-        runtime.reranker, runtime.rerank_budget_s = reranker_of(settings), settings.reranker_budget
-        if runtime.reranker:
-            stack.push_async_callback(runtime.reranker.close)
+        join_models(runtime, settings, cache, stack)
         stack.push_async_callback(runtime.close)
         await runtime.open()
         yield runtime

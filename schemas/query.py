@@ -109,6 +109,8 @@ class HitParts(msgspec.Struct, frozen=True, kw_only=True):
     exact_identifier: bool = False
     rerank: float | None = None
     """The second stage's score on its model's own scale; None when it was not reranked."""
+    lists: dict[str, float] = {}
+    """Scores in the further lists that are configured (`sparse`, `late`); empty on later pages of a cursor."""
 
 
 class SearchHit(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,6 +14,7 @@ from api.http.given import Given
 from api.http.waiting import wait_for
 from api.options import ApiOptions
 from api.retrieval.access import Asker
+from api.retrieval.blending import lists_info
 from api.retrieval.context import contexts, snippet
 from api.retrieval.facets import facets
 from api.retrieval.filters import Where, compile_filters
@@ -76,7 +77,7 @@ async def search_texts(
         next=encode(page.next) if page.next else None,
         suggestions=suggestions,
         warnings=[*question.notes, *reader.notes],
-        explanation=_explanation(question, data, found) if data.explain else None,
+        explanation=_explanation(question, data, found, runtime) if data.explain else None,
     )
 
 
@@ -130,6 +131,7 @@ def _hits(
                 dense=passage.candidate.dense,
                 exact_identifier=passage.candidate.exact > 0,
                 rerank=passage.candidate.rerank,
+                lists=passage.candidate.lists,
             ),
             context=around[n] if around else None,
             snippet=snippet(passage.text, passage.candidate.ref.start, spans, size) if size else None,
@@ -138,7 +140,9 @@ def _hits(
     ]
 
 
-def _explanation(question: AnalyzedQuestion, data: SearchRequest, found: Sequence[Candidate]) -> dict[str, Any]:
+def _explanation(
+    question: AnalyzedQuestion, data: SearchRequest, found: Sequence[Candidate], runtime: Runtime
+) -> dict[str, Any]:
     alpha = ALPHAS[question.query_type] if data.alpha is None else data.alpha
     return {
         "terms": list(question.lexical.terms),
@@ -146,6 +150,7 @@ def _explanation(question: AnalyzedQuestion, data: SearchRequest, found: Sequenc
         "fusion": "relative" if data.fusion == "auto" else data.fusion,
         "dense_weight": alpha if question.vector else 0.0,
         "candidates": len(found),
+        "further_lists": lists_info(runtime.further),
     }
 
 

@@ -39,6 +39,8 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     """How many of the asked identifiers the chunk holds, exactly."""
     rerank: float | None = None
     """The second stage's score, on its own scale; None when it was not reranked."""
+    lists: dict[str, float] = {}
+    """Scores in further lists, by their names."""
 
 
 class SearchPlan(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,5 +1,6 @@
 """A search in two stages: hybrid search, then the reranker over the best of it, then the page that was asked for."""
 
+from api.retrieval.blending import blend
 from api.retrieval.passages import Passage, read_passages
 from api.retrieval.question import AnalyzedQuestion
 from api.retrieval.reader import Reader
@@ -16,13 +17,16 @@ async def searched(
     """Search; return all that was found, and `wanted` passages less `offset`. Searches again where one was removed
     before its text was read: its document has changed, and is found at its new version."""
     stage = _second_stage(reader, plan, offset)
+    further = reader.runtime.further if offset < RERANKED else ()
     for _ in range(_TRIES):
         found = await search(reader, question, plan)
-        head = found[:RERANKED] if stage else []
+        head = found[:RERANKED] if stage or further else []
         looked_at = [*head, *found[max(offset, len(head)) : plan.wanted]]
         passages = await read_passages(reader, looked_at, "vector")
         if len(passages) == len(looked_at) or reader.chunks_away:
             break
+    if further:
+        found, passages = await _blended(reader, question, found, passages)
     if stage:
         found, passages = await _reranked(reader, stage, question, found, passages)
     by_id = {passage.candidate.id: passage for passage in passages}
@@ -44,13 +48,36 @@ async def _reranked(
     found: list[Candidate],
     passages: list[Passage],
 ) -> tuple[list[Candidate], list[Passage]]:
-    """Rerank the head; candidates without a text keep their places' order behind it."""
-    heads = {candidate.id for candidate in found[:RERANKED]}
-    done = await rerank(stage, question, [passage for passage in passages if passage.candidate.id in heads])
+    """Rerank the head."""
+    done = await rerank(stage, question, _head(found, passages))
     reader.rerank_s = done.seconds
     if done.note:
         reader.notes.append(done.note)
-    ordered = [passage.candidate for passage in done.passages]
-    known = {candidate.id for candidate in ordered}
-    rest = [candidate for candidate in found if candidate.id not in known]
-    return ordered + rest, done.passages + [passage for passage in passages if passage.candidate.id not in heads]
+    return _joined(done.passages, found, passages)
+
+
+async def _blended(
+    reader: Reader, question: AnalyzedQuestion, found: list[Candidate], passages: list[Passage]
+) -> tuple[list[Candidate], list[Passage]]:
+    """Weigh further lists in, over the head."""
+    runtime = reader.runtime
+    done = await blend(runtime.further, runtime.further_budget_s, question.text, _head(found, passages))
+    reader.notes += done.notes
+    return _joined(done.passages, found, passages)
+
+
+def _head(found: list[Candidate], passages: list[Passage]) -> list[Passage]:
+    """Return the passages of the first candidates; after `_joined` in their new order."""
+    heads = {candidate.id for candidate in found[:RERANKED]}
+    return [passage for passage in passages if passage.candidate.id in heads]
+
+
+def _joined(
+    ordered: list[Passage], found: list[Candidate], passages: list[Passage]
+) -> tuple[list[Candidate], list[Passage]]:
+    """Put the ordered head before the rest; candidates without a text stand behind it, too."""
+    known = {passage.candidate.id for passage in ordered}
+    return (
+        [passage.candidate for passage in ordered] + [one for one in found if one.id not in known],
+        ordered + [passage for passage in passages if passage.candidate.id not in known],
+    )

@@ -107,3 +107,13 @@ def _tls() -> ssl.SSLContext:
 def sendable(text: str, characters: int) -> str:
     """Return the beginning of a text as servers take it: never empty, nothing that JSON cannot hold."""
     return embeddable(text[:characters]).strip() or " "
+
+
+def decoded(server: ModelServer, answer: bytes, shape: Any) -> Any:
+    """Read an answer. Raises ModelFailed for another shape (NaN is none of JSON's numbers)."""
+    try:
+        return msgspec.json.decode(answer, type=shape)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise server.failed(
+            "its answer has another shape than expected; check that it is this kind of server"
+        ) from None

@@ -8,11 +8,10 @@ Hugging Face's Text Embeddings Inference.
 import asyncio
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
-from pipeline.backends.model_server import ModelServer, sendable
+from pipeline.backends.model_server import ModelServer, decoded, sendable
 from pipeline.ports.reranker import RerankPassage, RerankQuestion
 
 QUESTION_CHARACTERS = 2_000
@@ -90,16 +89,6 @@ class TeiReranker:
 def passage_text(passage: RerankPassage, characters: int = PASSAGE_CHARACTERS) -> str:
     """Return title, headings and text, as they are embedded too."""
     return sendable("\n".join(part for part in (passage.title, *passage.headings, passage.text) if part), characters)
-
-
-def decoded(server: ModelServer, answer: bytes, shape: Any) -> Any:
-    """Read an answer. Raises ModelFailed for another shape (NaN is none of JSON's numbers)."""
-    try:
-        return msgspec.json.decode(answer, type=shape)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise server.failed(
-            "its answer has another shape than expected; check that it is this kind of server"
-        ) from None
 
 
 def in_order(server: ModelServer, found: Sequence[tuple[int, float]], expected: int) -> list[float]:

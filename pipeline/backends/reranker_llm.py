@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from pipeline.backends.model_server import ModelServer, sendable
-from pipeline.backends.reranker_http import QUESTION_CHARACTERS, decoded, in_order, passage_text
+from pipeline.backends.model_server import ModelServer, decoded, sendable
+from pipeline.backends.reranker_http import QUESTION_CHARACTERS, in_order, passage_text
 from pipeline.ports.reranker import RerankPassage, RerankQuestion
 
 HIGHEST = 3

@@ -17,6 +17,7 @@ from pipeline.embedded.generations import EmbeddedGenerations
 from pipeline.embedded.intake import Intake
 from pipeline.embedded.signals import EmbeddedSignals
 from pipeline.errors import InvalidQuery, NotFresh
+from pipeline.further_lists import FurtherList
 from pipeline.generations import Opener, OpenGeneration
 from pipeline.mapping import Mappings
 from pipeline.ports.change_log import ChangeLog
@@ -46,6 +47,8 @@ class EmbeddedRuntime:
     reranker: Reranker | None = None
     """The second stage of a search, which wiring sets."""
     rerank_budget_s = 1.0
+    further: tuple[FurtherList, ...] = ()
+    further_budget_s = 1.0
 
     def __init__(
         self,

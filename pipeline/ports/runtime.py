@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from pipeline.further_lists import FurtherList
 from pipeline.mapping import Mappings
 from pipeline.ports.generations import Indexes
 from pipeline.ports.models import Analyzer, Embedder
@@ -76,6 +77,9 @@ class Runtime(Protocol):
     reranker: Reranker | None
     """The second stage of a search; None: there is none."""
     rerank_budget_s: float
+    further: tuple[FurtherList, ...]
+    """Lists besides the two of every search; empty unless someone gives them a weight."""
+    further_budget_s: float
 
     @property
     def replays(self) -> Replays:

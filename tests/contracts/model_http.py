@@ -1,8 +1,10 @@
 """A real model server on loopback: deterministic scores from the bigrams two texts share, or answers that misbehave."""
 
 import json
+import random
 import threading
 import time
+import zlib
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -38,7 +40,23 @@ def model(path: str, request: dict[str, Any]) -> tuple[int, Any]:
             for one in asked["passages"]
         ]
         return 200, completion({"grades": grades})
+    if path == "/embed_sparse":
+        return 200, [[{"index": t, "value": v} for t, v in hashed(text).items()] for text in request["inputs"]]
+    if path == "/v1/multi-vector":
+        data = [{"index": n, "embeddings": vectors(t, request["dimensions"])} for n, t in enumerate(request["input"])]
+        return 200, {"data": data[::-1]}
     return 404, {"error": "no such path"}
+
+
+def hashed(text: str) -> dict[int, float]:
+    """A weight of 1 for each bigram, at its hash."""
+    return {zlib.crc32(one.encode("utf-8", "replace")) % 30_000: 1.0 for one in sorted(bigrams(text))}
+
+
+def vectors(text: str, dimensions: int) -> list[list[float]]:
+    """A vector for each bigram, drawn from its hash."""
+    drawn = [random.Random(one) for one in sorted(bigrams(text)) or [text]]
+    return [[one.gauss(0, 1) for _ in range(dimensions)] for one in drawn[:64]]
 
 
 def completion(content: Any) -> dict[str, Any]:

@@ -15,7 +15,7 @@ def test_several_texts_are_separated_by_commas(monkeypatch: pytest.MonkeyPatch) 
     assert (settings.anonymous_groups, settings.allowed_hosts) == (("all-staff", "hr"), ())
 
 
-@pytest.mark.parametrize("name", ["postgres", "embeddings_key", "reranker_key"])
+@pytest.mark.parametrize("name", ["postgres", "embeddings_key", "reranker_key", "sparse_key", "late_key"])
 def test_a_secret_comes_out_of_a_file(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "secret").write_text("postgresql://me:word@host/db\n")
     monkeypatch.setenv(f"SHINSEN_{name.upper()}_FILE", str(tmp_path / "secret"))
