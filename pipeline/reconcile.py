@@ -31,6 +31,9 @@ class Reconciled(msgspec.Struct, frozen=True):
     advanced: list[Record]
     ended: list[Outcome]
     refused: list[tuple[Arrived, InvalidEvent]]
+    again: list[Outcome] = []
+    """Events that were advanced before and came once more. They may have ended since, by whoever applied the record:
+    then the record says no more that their ends are to be announced."""
 
 
 class Reconciler:
@@ -174,6 +177,8 @@ def _note(offered: Record, advance: Advance, done: Reconciled) -> None:
         done.ended.append(_outcome(event_id, offered.document, offered.position, "duplicate"))
     elif advance.result in ("superseded", "truncated", "filled"):
         done.ended.append(_outcome(event_id, offered.document, offered.position, "superseded"))
+    elif advance.result == "redelivered":
+        done.again.append(_outcome(event_id, offered.document, offered.position, "applied"))
     if advance.result in ("advanced", "redelivered", "truncated", "filled"):
         done.advanced.append(advance.record)
 

@@ -36,11 +36,12 @@ class Analyzing:
 
     async def take(self, batch: Sequence[Delivered], lane: Lane) -> None:
         """Send on what the batch holds. Raises BackendUnavailable: then all of it is to be taken again."""
-        newest, times = await self._newest(batch)
+        newest, times, owed = await self._newest(batch)
         done = await self._state.settled(self._generation, list(newest))
         waiting = [record for document, record in newest.items() if done.get(document, "") < record.position]
         # Delivered again: whether the ends of its events were announced before is not known.
         ended = [record for document, record in newest.items() if record not in waiting and record.origins]
+        ended += owed
         await self._outbox.done(self._topics, [(record, times.get(record.document, {})) for record in ended], lane)
         if not waiting:
             return
@@ -59,22 +60,34 @@ class Analyzing:
         for start in range(0, len(cold), COLD):
             await self._cold(cold[start : start + COLD], times, lane)
 
-    async def _newest(self, batch: Sequence[Delivered]) -> tuple[dict[str, Record], dict[str, Times]]:
-        """Decode the records, of several versions the newest; others than records are dead letters."""
+    async def _newest(self, batch: Sequence[Delivered]) -> tuple[dict[str, Record], dict[str, Times], list[Record]]:
+        """Decode the records, of several versions the newest; others than records are dead letters.
+
+        Return also records with the events that a message names and the newest version does not: they have ended since
+        the message was sent, and whether that was announced is not known here.
+        """
         newest: dict[str, Record] = {}
+        events: dict[str, list[str]] = {}
         times: dict[str, Times] = {}
         strangers: list[Delivered] = []
         decoded = await asyncio.to_thread(lambda: [_record(message) for message in batch])
         for message, record in zip(batch, decoded, strict=True):
             if record is None:
                 strangers.append(message)
-            elif record.document not in newest or record.position >= newest[record.document].position:
+                continue
+            events.setdefault(record.document, []).extend(record.origins)
+            if record.document not in newest or record.position >= newest[record.document].position:
                 newest[record.document], times[record.document] = record, message.times
         if strangers:
             await self._bury_strangers([message for message in strangers if message.raw.value is not None])
         without = [m.key for m in batch if BY_REFERENCE in m.raw.headers]
         newest |= await self._state.records(without) if without else {}
-        return newest, times
+        owed = [
+            msgspec.structs.replace(record, origins=left)
+            for name, record in newest.items()
+            if (left := tuple(event for event in events.get(name, ()) if event not in record.origins))
+        ]
+        return newest, times, owed
 
     async def _bury_strangers(self, messages: Sequence[Delivered]) -> None:
         error = InvalidEvent("not_a_record", "a message on the topic of records is none of ours; see who writes to it")

@@ -112,7 +112,9 @@ class Reconciling:
         if ended:
             await self._state.announce(ended)
         await self._send(result.advanced, messages)
-        await self._announce([*ended, *(_buried(letter) for letter, _ in decoded.letters)], messages)
+        known = await self._state.outcomes([one.event for one in result.again]) if result.again else {}
+        again = [one for one in result.again if one.event in known]
+        await self._announce([*ended, *again, *(_buried(letter) for letter, _ in decoded.letters)], messages)
 
     async def _put_aside(self, aside: Sequence[tuple[Delivered, InvalidEvent]], retries: Mapping[str, str]) -> None:
         if retried := [retries[message.id] for message, _ in aside if message.id in retries]:

@@ -56,6 +56,15 @@ async def test_a_batch_again_ends_the_same_way(state: State) -> None:
     assert (await state.records([KEY]))[KEY].origins == ("log:1", "log:4")
 
 
+async def test_an_event_that_advanced_before_and_has_ended_since_is_told(state: State) -> None:
+    """The record names it no more, so nobody behind this stage would announce its end."""
+    await Reconciler(state).reconcile([arrived(1, 5)])
+    await state.announce([outcome("log:1", "applied", KEY, 5)])
+    again = await Reconciler(state).reconcile([arrived(1, 5)])
+    assert [one.event for one in again.again] == ["log:1"]
+    assert [record.origins for record in again.advanced] == [()]
+
+
 async def test_a_batch_again_after_it_was_applied_changes_no_outcome(state: State) -> None:
     await Reconciler(state).reconcile([arrived(1, 5)])
     await state.announce([outcome("log:1", "applied", KEY, 5)])
