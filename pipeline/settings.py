@@ -101,15 +101,17 @@ class Settings(BaseSettings):
     """What it wants before a passage: `passage: ` for models of the E5 family."""
     embeddings_dimensions: int = 384
     embeddings_key: str = Field(default="", repr=False)
-    reranker: Literal["none", "http", "tei", "llm"] = "none"
-    """The second stage of a search: a cross-encoder over `POST /v1/rerank` (`http`: Jina, Cohere, vLLM and others) or
-    over Text Embeddings Inference (`tei`), or a chat model that grades (`llm`, `POST /v1/chat/completions`). Adapter
-    only, quality unmeasured."""
+    reranker: Literal["embedded", "none", "http", "tei", "llm"] = "embedded"
+    """The second stage of a search: `embedded` weighs words, their order and both retrievers' scores, without a model.
+    Or a cross-encoder over `POST /v1/rerank` (`http`: Jina, Cohere, vLLM and others) or over Text Embeddings Inference
+    (`tei`), or a chat model that grades (`llm`, `POST /v1/chat/completions`): adapters only, quality unmeasured."""
     reranker_url: str = ""
     """Its address: `http://host:8080`."""
     reranker_model: str = ""
     """The model's name there; `tei` has one model and needs none."""
     reranker_key: str = Field(default="", repr=False)
+    ranking: Path | None = None
+    """YAML file of the weights of a search, as `shinsen tune` writes it; the product's own when not given."""
     reranker_budget: float = Field(default=1.0, gt=0, le=30)
     """Seconds that the second stage of a search may take; past it the first stage's order stands, with a warning."""
     sparse_weight: float = Field(default=0.0, ge=0, le=1)

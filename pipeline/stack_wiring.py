@@ -23,6 +23,7 @@ from pipeline.ports.chunk_index import ChunkIndex
 from pipeline.ports.generations import Indexes
 from pipeline.ports.graph import Graph
 from pipeline.ports.state import Generation, State
+from pipeline.ranking import ranking_for
 from pipeline.replay.kafka_supply import Installation, KafkaSupply
 from pipeline.replay.replays import StateReplays
 from pipeline.second_stage_wiring import join_models
@@ -157,6 +158,7 @@ async def open_stack_runtime(settings: Settings) -> AsyncIterator[StackRuntime]:
         )
         cache = PostgresCache(settings.postgres)
         stack.push_async_callback(cache.close)
+        runtime.ranking = ranking_for(configuration.ranking, embedder.model)
         join_models(runtime, settings, cache, stack)
         stack.push_async_callback(runtime.close)
         await runtime.open()

@@ -31,6 +31,7 @@ from pipeline.model_workers.pool import WorkerPool
 from pipeline.ports.models import Analyzer, Embedder
 from pipeline.ports.state import State
 from pipeline.prepare import Preparer
+from pipeline.ranking import load_ranking, ranking_for
 from pipeline.second_stage_wiring import join_models
 from pipeline.settings import Settings
 from pipeline.steps.chunk import CHUNKER_VERSION, ChunkLimits
@@ -41,6 +42,7 @@ from pipeline.text.identifiers import Identifiers
 from pipeline.text.lexicon import Lexicon
 from pipeline.text.patterns import load_identifiers
 from pipeline.text.units import load_units
+from schemas.ranking_model import RankingModel
 
 log = structlog.get_logger(__name__)
 
@@ -62,6 +64,7 @@ class Configuration:
         families = class_families([settings.ontology] if settings.ontology else [])
         self.vocabulary = Vocabulary(families, self.identifiers)
         self.text_facts = TextFacts(load_relations(given), self.vocabulary)
+        self.ranking: RankingModel = load_ranking(settings.ranking)
 
 
 @asynccontextmanager
@@ -96,6 +99,7 @@ async def open_embedded(settings: Settings) -> AsyncIterator[EmbeddedRuntime]:
             clock=system_clock,
             folder=folder,
         )
+        runtime.ranking = ranking_for(configuration.ranking, embedder.model)
         join_models(runtime, settings, cache, stack)
         stack.push_async_callback(runtime.close)
         await runtime.open()

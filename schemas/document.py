@@ -76,6 +76,8 @@ class QueryForm(msgspec.Struct, frozen=True, kw_only=True):
     """Terms that count with a weight below 1."""
     runs: tuple[tuple[str, ...], ...] = ()
     """Bigrams of each word that no dictionary knows: a text that holds all of one's may hold it."""
+    names: tuple[str, ...] = ()
+    """Terms that are proper nouns."""
 
 
 class IndexedChunk(msgspec.Struct, frozen=True, kw_only=True):

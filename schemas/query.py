@@ -9,7 +9,7 @@ from schemas.document import Stage
 
 Source = Literal["auto", "db", "vector", "graph", "all", "direct", "web"]
 Mode = Literal["auto", "plain", "self_rag", "crag", "decompose"]
-Fusion = Literal["auto", "rrf", "relative", "weighted"]
+Fusion = Literal["auto", "rrf", "relative", "weighted", "distribution"]
 StepOutcome = Literal["ok", "empty", "weak", "error", "timeout"]
 
 MAX_QUESTION = 10_000

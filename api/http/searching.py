@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import Sequence
-from typing import Any
 
 from litestar import post
 from litestar.handlers import HTTPRouteHandler
@@ -14,16 +13,16 @@ from api.http.given import Given
 from api.http.waiting import wait_for
 from api.options import ApiOptions
 from api.retrieval.access import Asker
-from api.retrieval.blending import lists_info
 from api.retrieval.context import contexts, snippet
+from api.retrieval.explain_search import explain_search
 from api.retrieval.facets import facets
 from api.retrieval.filters import Where, compile_filters
 from api.retrieval.highlight import highlighted
 from api.retrieval.paging import Page, decode, digest, encode, first_page, next_page
 from api.retrieval.passages import Passage
-from api.retrieval.question import ALPHAS, AnalyzedQuestion, analyze_question, by_words
+from api.retrieval.question import AnalyzedQuestion, analyze_question, by_words
 from api.retrieval.reader import Reader, document_info, open_reader
-from api.retrieval.search import CHUNKS_PER_DOCUMENT, Candidate, SearchPlan
+from api.retrieval.search import CHUNKS_PER_DOCUMENT, SearchPlan
 from api.retrieval.stages import searched
 from api.retrieval.suggest import Suggester, found_little
 from pipeline.errors import BackendUnavailable, InvalidQuery
@@ -64,6 +63,7 @@ async def search_texts(
         little = not data.offset and not data.cursor and found_little(question, page.passages)
         suggestions = await suggester.did_you_mean(reader, question) if little else []
         around = await contexts(reader, page.passages, data.expand) if data.expand else None
+        explained = explain_search(reader, question, plan, page.found) if data.explain else None
     passages, found = page.passages, page.found
     runtime.hurry(sorted({p.document for p in passages if p.candidate.manifest.stage == "text"}))
     timings = {"analyze": analyzed - started, "retrieve": time.perf_counter() - analyzed, "rerank": reader.rerank_s}
@@ -77,7 +77,7 @@ async def search_texts(
         next=encode(page.next) if page.next else None,
         suggestions=suggestions,
         warnings=[*question.notes, *reader.notes],
-        explanation=_explanation(question, data, found, runtime) if data.explain else None,
+        explanation=explained,
     )
 
 
@@ -138,20 +138,6 @@ def _hits(
         )
         for n, (passage, spans) in enumerate(zip(passages, marked, strict=True))
     ]
-
-
-def _explanation(
-    question: AnalyzedQuestion, data: SearchRequest, found: Sequence[Candidate], runtime: Runtime
-) -> dict[str, Any]:
-    alpha = ALPHAS[question.query_type] if data.alpha is None else data.alpha
-    return {
-        "terms": list(question.lexical.terms),
-        "identifiers": list(question.identifiers),
-        "fusion": "relative" if data.fusion == "auto" else data.fusion,
-        "dense_weight": alpha if question.vector else 0.0,
-        "candidates": len(found),
-        "further_lists": lists_info(runtime.further),
-    }
 
 
 HANDLERS: list[HTTPRouteHandler] = [search_texts]

@@ -31,6 +31,8 @@ class Passage(msgspec.Struct, frozen=True, kw_only=True):
     """Index terms of the text in reading order; empty when the text came from the record."""
     title_terms: tuple[str, ...] = ()
     """Of title and headings; empty likewise."""
+    bigrams: tuple[str, ...] = ()
+    """Pairs of characters of the text; empty likewise."""
     score: float
     sources: tuple[str, ...]
     kind: Literal["chunk", "record"] = "chunk"
@@ -64,7 +66,16 @@ async def read_passages(reader: Reader, candidates: Sequence[Candidate], source:
 async def _indexed(reader: Reader, candidates: Sequence[Candidate], source: str) -> list[Passage]:
     chunks = await reader.indexes.chunks.get([candidate.id for candidate in candidates], vectors=False)
     return [
-        _passage(candidate, source, candidates, chunk.text, chunk.headings, chunk.analysis.terms, chunk.title_terms)
+        _passage(
+            candidate,
+            source,
+            candidates,
+            chunk.text,
+            chunk.headings,
+            chunk.analysis.terms,
+            chunk.title_terms,
+            chunk.analysis.bigrams,
+        )
         for candidate in candidates
         if (chunk := chunks.get(candidate.id)) and len(chunk.text) == candidate.ref.end - candidate.ref.start
     ]
@@ -92,6 +103,7 @@ def _passage(
     headings: tuple[str, ...],
     terms: Iterable[str],
     title_terms: tuple[str, ...] = (),
+    bigrams: tuple[str, ...] = (),
 ) -> Passage:
     highest = max((one.score for one in among), default=0.0) or 1.0
     return Passage(
@@ -101,6 +113,7 @@ def _passage(
         terms=frozenset((*terms, *title_terms)),
         sequence=tuple(terms) if isinstance(terms, tuple) else (),
         title_terms=title_terms,
+        bigrams=bigrams,
         score=round(candidate.score / highest, 6),
         sources=(source,),
     )

@@ -1,29 +1,21 @@
 """A question as retrieval needs it: analyzed by the same analyzer as the documents, typed by rules, embedded."""
 
 import asyncio
-import re
 from itertools import chain
 
 import msgspec
 
+from api.retrieval.query_types import query_type
 from pipeline.errors import BackendUnavailable
 from pipeline.ports.chunk_index import LexicalQuery
 from pipeline.ports.runtime import Runtime
 from schemas.document import Analysis, QueryForm
 
-ALPHAS = {"identifier": 0.1, "short_keyword": 0.2, "long_compound": 0.3, "keywords": 0.3, "natural_sentence": 0.3}
-"""Weight of the dense list by type of query."""
 MAX_TERMS = 64
 MAX_BIGRAMS = 128
 MAX_IDENTIFIERS = 8
 _EMBEDDED_CHARACTERS = 2_000
 _EMBEDDING_S = 5.0
-_SENTENCE = re.compile(
-    r"[。??]|[ぁ-ん](?:か|の)\s*$|(?:何|なに|なぜ|どう|どの|どこ|いつ|誰|だれ|いくら|いくつ)"
-    r"|(?i:\b(?:what|why|how|who|when|where|which)\b)|[は|が|を]\S{2,}"
-)
-_COMPOUND = re.compile(r"[一-鿿々ァ-ヶー]{8,}")
-_SHORT = 2
 
 
 class AnalyzedQuestion(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,6 +25,8 @@ class AnalyzedQuestion(msgspec.Struct, frozen=True, kw_only=True):
     analysis: Analysis
     form: QueryForm
     query_type: str
+    reasons: tuple[str, ...] = ()
+    """Why it is of this type."""
     vector: bytes | None
     notes: tuple[str, ...] = ()
     """What went wrong on the way, for the answer's warnings."""
@@ -65,8 +59,16 @@ async def analyze_question(runtime: Runtime, text: str) -> AnalyzedQuestion:
     analyses, forms, (vector, notes) = await asyncio.gather(
         analyzer.tokens([text]), analyzer.questions([text]), _embed(runtime, text)
     )
-    kind = query_type(text, analyses[0])
-    return AnalyzedQuestion(text=text, analysis=analyses[0], form=forms[0], query_type=kind, vector=vector, notes=notes)
+    typed = query_type(text, analyses[0], forms[0])
+    return AnalyzedQuestion(
+        text=text,
+        analysis=analyses[0],
+        form=forms[0],
+        query_type=typed.kind,
+        reasons=typed.reasons,
+        vector=vector,
+        notes=notes,
+    )
 
 
 def by_words(question: AnalyzedQuestion, because: str) -> AnalyzedQuestion:
@@ -84,18 +86,6 @@ async def _embed(runtime: Runtime, text: str) -> tuple[bytes | None, tuple[str, 
     except (BackendUnavailable, TimeoutError):
         return None, ("the embedding model did not answer: found by words only",)
     return vector, ()
-
-
-def query_type(text: str, analysis: Analysis) -> str:
-    """Tell the kind of query by rules."""
-    words = [term for term in dict.fromkeys(analysis.terms) if term not in analysis.identifiers]
-    if analysis.identifiers and not words:
-        return "identifier"
-    if _SENTENCE.search(text):
-        return "natural_sentence"
-    if _COMPOUND.fullmatch(text.strip()):
-        return "long_compound"
-    return "short_keyword" if len(words) <= _SHORT else "keywords"
 
 
 def _distinct(items: tuple[str, ...], limit: int) -> tuple[str, ...]:

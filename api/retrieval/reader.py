@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
 
 from api.retrieval.access import Asker, permitted_classes
+from pipeline.ports.reranker import RerankPassage, RerankQuestion
 from pipeline.ports.runtime import Indexes, Runtime
 from schemas.document import Manifest
 from schemas.knowledge import Fact, Node
@@ -25,6 +26,8 @@ class Reader:
         """What went wrong while reading without failing the request, for the answer's warnings."""
         self.rerank_s = 0.0
         """Seconds that the second stage took."""
+        self.reranked: tuple[RerankQuestion, dict[str, RerankPassage]] | None = None
+        """What the second stage was asked, by chunk, for explanations."""
 
     @property
     def generation(self) -> str:

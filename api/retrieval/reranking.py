@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from api.retrieval.passages import Passage
-from api.retrieval.question import AnalyzedQuestion
+from api.retrieval.question import MAX_BIGRAMS, AnalyzedQuestion
 from pipeline.errors import BackendUnavailable, ModelFailed
 from pipeline.ports.reranker import Reranker, RerankPassage, RerankQuestion
 
@@ -24,6 +24,8 @@ class SecondStage(msgspec.Struct, frozen=True, kw_only=True):
 
     reranker: Reranker
     budget_s: float
+    alpha: float | None = None
+    """The dense weight that was asked for."""
 
 
 class Reranked(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,7 +47,7 @@ async def rerank(stage: SecondStage, question: AnalyzedQuestion, passages: Seque
     try:
         async with asyncio.timeout(stage.budget_s):
             scores = await stage.reranker.rerank(
-                _asked(question), [_seen(passage) for passage in passages], budget_s=stage.budget_s
+                asked(question, stage.alpha), [seen(passage) for passage in passages], budget_s=stage.budget_s
             )
         _check(scores, len(passages))
     except TimeoutError:
@@ -73,24 +75,30 @@ def _moved(passage: Passage, score: float, place: Passage) -> Passage:
     return msgspec.structs.replace(passage, candidate=candidate, score=place.score)
 
 
-def _asked(question: AnalyzedQuestion) -> RerankQuestion:
+def asked(question: AnalyzedQuestion, alpha: float | None = None) -> RerankQuestion:
+    """Return the question as rerankers see it."""
     return RerankQuestion(
         text=question.text,
-        terms=question.form.terms,
+        terms=question.lexical.terms,
         identifiers=question.identifiers,
+        synonyms=question.form.synonyms,
+        bigrams=question.analysis.bigrams[:MAX_BIGRAMS],
         query_type=question.query_type,
+        alpha=alpha,
     )
 
 
-def _seen(passage: Passage) -> RerankPassage:
+def seen(passage: Passage) -> RerankPassage:
+    """Return the passage as rerankers see it."""
     found = passage.candidate
-    ranks = {"bm25_rank": found.bm25, "dense_rank": found.dense}
-    signals = {"score": found.score, **{name: float(rank) for name, rank in ranks.items() if rank is not None}}
+    known = {"bm25_rank": found.bm25, "bm25": found.bm25_score, "dense_rank": found.dense, "dense": found.dense_score}
+    signals = {"score": found.score, **{name: float(value) for name, value in known.items() if value is not None}}
     return RerankPassage(
         text=passage.text,
         title=found.manifest.title,
         headings=passage.headings,
         terms=passage.sequence,
         title_terms=passage.title_terms,
+        bigrams=passage.bigrams,
         signals=signals,
     )

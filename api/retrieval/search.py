@@ -10,9 +10,10 @@ from api.retrieval.access import Asker
 from api.retrieval.filters import Where
 from api.retrieval.fusion import Fused, fuse
 from api.retrieval.lexical import find_words
-from api.retrieval.question import ALPHAS, AnalyzedQuestion
+from api.retrieval.question import AnalyzedQuestion
 from api.retrieval.reader import Reader
 from pipeline.ports.chunk_index import ChunkFilter, IndexHit, LexicalQuery
+from pipeline.ranking import PLAIN_ALPHA
 from schemas.document import ChunkRef, Manifest
 from schemas.query import Fusion
 
@@ -35,6 +36,8 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     score: float
     bm25: int | None = None
     dense: int | None = None
+    bm25_score: float | None = None
+    dense_score: float | None = None
     exact: int = 0
     """How many of the asked identifiers the chunk holds, exactly."""
     rerank: float | None = None
@@ -116,13 +119,20 @@ async def _checked(
 
     Returns also the documents of which no hit stands, though they do: they changed after the index had answered.
     """
-    alpha = ALPHAS[question.query_type] if plan.alpha is None else plan.alpha
+    alpha = dense_weight(reader, question, plan)
     fused = await asyncio.to_thread(_fused, lists, plan.fusion, alpha)
     manifests = await reader.manifests(hit.document for hit in fused)
     refs = {ref.id for manifest in manifests.values() for ref in manifest.chunks}
     there = {key for key, manifest in manifests.items() if manifest.chunks}
     stale = there - {hit.document for hit in fused if hit.id in refs}
     return await asyncio.to_thread(_live, fused, manifests, lists, plan, reader.asker), stale
+
+
+def dense_weight(reader: Reader, question: AnalyzedQuestion, plan: SearchPlan) -> float:
+    """Return the weight of the dense list: as asked, else what was fitted for the type of the question."""
+    if plan.alpha is not None:
+        return plan.alpha
+    return reader.runtime.ranking.alphas.get(question.query_type, PLAIN_ALPHA)
 
 
 def _fused(lists: _Lists, fusion: Fusion, alpha: float) -> list[Fused]:
@@ -154,6 +164,8 @@ def _candidate(hit: Fused, manifest: Manifest, ref: ChunkRef, exact: int) -> Can
         score=hit.score,
         bm25=hit.bm25,
         dense=hit.dense,
+        bm25_score=hit.bm25_score,
+        dense_score=hit.dense_score,
         exact=exact,
     )
 

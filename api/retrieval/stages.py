@@ -4,7 +4,7 @@ from api.retrieval.blending import blend
 from api.retrieval.passages import Passage, read_passages
 from api.retrieval.question import AnalyzedQuestion
 from api.retrieval.reader import Reader
-from api.retrieval.reranking import RERANKED, SecondStage, rerank
+from api.retrieval.reranking import RERANKED, SecondStage, asked, rerank, seen
 from api.retrieval.search import Candidate, SearchPlan, search
 
 _TRIES = 3
@@ -25,10 +25,10 @@ async def searched(
         passages = await read_passages(reader, looked_at, "vector")
         if len(passages) == len(looked_at) or reader.chunks_away:
             break
-    if further:
-        found, passages = await _blended(reader, question, found, passages)
     if stage:
         found, passages = await _reranked(reader, stage, question, found, passages)
+    if further:  # after the reranker: it knows nothing of these lists, and would undo what they say
+        found, passages = await _blended(reader, question, found, passages)
     by_id = {passage.candidate.id: passage for passage in passages}
     return found, [by_id[one.id] for one in found[offset : plan.wanted] if one.id in by_id]
 
@@ -38,7 +38,7 @@ def _second_stage(reader: Reader, plan: SearchPlan, offset: int) -> SecondStage 
     runtime = reader.runtime
     if runtime.reranker is None or not plan.rerank or offset >= RERANKED:
         return None
-    return SecondStage(reranker=runtime.reranker, budget_s=runtime.rerank_budget_s)
+    return SecondStage(reranker=runtime.reranker, budget_s=runtime.rerank_budget_s, alpha=plan.alpha)
 
 
 async def _reranked(
@@ -49,7 +49,9 @@ async def _reranked(
     passages: list[Passage],
 ) -> tuple[list[Candidate], list[Passage]]:
     """Rerank the head."""
-    done = await rerank(stage, question, _head(found, passages))
+    head = _head(found, passages)
+    reader.reranked = asked(question, stage.alpha), {passage.candidate.id: seen(passage) for passage in head}
+    done = await rerank(stage, question, head)
     reader.rerank_s = done.seconds
     if done.note:
         reader.notes.append(done.note)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ops.cli import analyze, doctor, evaluate, operations, publish, questions, run, schema
+from ops.cli import analyze, doctor, evaluate, operations, publish, questions, run, schema, tune
 from ops.cli.dead_letters import letters
 from ops.cli.exits import EXIT_CODES
 from ops.cli.generations import compare, generations, promote, prune, rollback
@@ -60,6 +60,7 @@ app.command()(doctor.doctor)
 app.command()(schema.schema)
 app.command()(analyze.analyze)
 app.command(name="eval")(evaluate.evaluate)
+app.command("tune")(tune.tune_weights)
 
 if __name__ == "__main__":
     app()

@@ -33,6 +33,7 @@ from pipeline.settling import Settling
 from pipeline.sources.control import SourceControl
 from schemas.change_event import RawEvent
 from schemas.outcome import OutcomeName, TokenPart
+from schemas.ranking_model import RankingModel
 from schemas.record import Record
 
 log = structlog.get_logger(__name__)
@@ -44,6 +45,7 @@ QUIET_WAIT = 600.0
 class EmbeddedRuntime:
     """Implements `pipeline.ports.runtime.Runtime`. Made by wiring; `open` before use, `close` at the end."""
 
+    ranking: RankingModel = RankingModel()
     reranker: Reranker | None = None
     """The second stage of a search, which wiring sets."""
     rerank_budget_s = 1.0

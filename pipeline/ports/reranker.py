@@ -13,7 +13,13 @@ class RerankQuestion(msgspec.Struct, frozen=True, kw_only=True):
     terms: tuple[str, ...] = ()
     """Index terms, each once, in reading order."""
     identifiers: tuple[str, ...] = ()
+    synonyms: tuple[tuple[str, float], ...] = ()
+    """Terms that may stand for others, with a weight below 1."""
+    bigrams: tuple[str, ...] = ()
+    """Pairs of characters, in reading order."""
     query_type: str = ""
+    alpha: float | None = None
+    """The weight that the asker gives to the dense score, 0 to 1; None: the reranker's own."""
 
 
 class RerankPassage(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,8 +32,11 @@ class RerankPassage(msgspec.Struct, frozen=True, kw_only=True):
     """Index terms of the text, in reading order."""
     title_terms: tuple[str, ...] = ()
     """Of title and headings."""
+    bigrams: tuple[str, ...] = ()
+    """Pairs of characters of the text."""
     signals: Mapping[str, float] = msgspec.field(default_factory=dict)
-    """What the first stage knows by name: `score`, and `rank` in each list that held it (`bm25_rank`, `dense_rank`)."""
+    """What the first stage knows by name: `score`, and score and rank in each list that held it
+    (`bm25`, `bm25_rank`, `dense`, `dense_rank`)."""
 
 
 class Reranker(Protocol):

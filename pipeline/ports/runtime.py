@@ -17,6 +17,7 @@ from pipeline.ports.source_operations import SourceOperations
 from pipeline.ports.state import State
 from schemas.change_event import RawEvent
 from schemas.outcome import OutcomeName, TokenPart
+from schemas.ranking_model import RankingModel
 
 __all__ = ["Indexes", "Runtime", "Submission", "Watermarks", "progress_of"]
 
@@ -74,6 +75,8 @@ class Runtime(Protocol):
     analyzer: Analyzer
     embedder: Embedder
     mappings: Mappings
+    ranking: RankingModel
+    """Weights of the search."""
     reranker: Reranker | None
     """The second stage of a search; None: there is none."""
     rerank_budget_s: float

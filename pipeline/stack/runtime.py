@@ -30,6 +30,7 @@ from pipeline.stack.signals import StackSignals
 from pipeline.stack.sources import SourcePlaces
 from schemas.change_event import RawEvent
 from schemas.outcome import OutcomeName, TokenPart
+from schemas.ranking_model import RankingModel
 from schemas.record import Record
 
 QUIET_WAIT = 600.0
@@ -40,6 +41,7 @@ QUIET_LOOK = 0.2
 class StackRuntime:
     """Implements `pipeline.ports.runtime.Runtime`; any number of processes run one. Made by wiring."""
 
+    ranking: RankingModel = RankingModel()
     reranker: Reranker | None = None
     """The second stage of a search, which wiring sets."""
     rerank_budget_s = 1.0

@@ -10,6 +10,7 @@ from pipeline.text.terms import SUDACHI_MAX_CHARACTERS, Marks, Placed, TermAnaly
 from schemas.document import QueryForm
 
 _SCRIPT_RUN = re.compile(r"[ァ-ヺー]{2,}|[一-鿿㐀-䶿々〆]{2,}|[a-z]{3,}|[^\W\d_a-zァ-ヺー一-鿿㐀-䶿々〆ぁ-ゖ]{2,}")
+_PROPER_NOUN = "固有名詞"
 _LONG = 4
 """Characters of a compound from which on a text that holds the whole of it holds the word."""
 MOST_RUNS = 8
@@ -34,7 +35,10 @@ class QuestionAnalyzer:
         words = [term for _, _, term, kind in placed if kind in ("word", "compound") and term in terms]
         synonyms = dict.fromkeys(parts, PART_WEIGHT) | dict(self._known_synonyms().of(words))
         return QueryForm(
-            terms=tuple(terms), synonyms=tuple(synonyms.items()), runs=tuple(self._unknown_runs(folded, marks))
+            terms=tuple(terms),
+            synonyms=tuple(synonyms.items()),
+            runs=tuple(self._unknown_runs(folded, marks)),
+            names=tuple(dict.fromkeys(self._names(folded, marks))),
         )
 
     def _known_synonyms(self) -> Synonyms:
@@ -42,6 +46,14 @@ class QuestionAnalyzer:
         if self._synonyms is None:
             self._synonyms = Synonyms((*self._own, *sudachi_groups()))
         return self._synonyms
+
+    def _names(self, folded: str, marks: Marks) -> Iterator[str]:
+        """Yield the terms of proper nouns."""
+        morphemes = self._analyzer.morphemes
+        for _, piece in pieces(blank_out(folded, marks.identifiers), SUDACHI_MAX_CHARACTERS):
+            for morpheme in morphemes.tokenize(piece):
+                if morpheme.part_of_speech()[1] == _PROPER_NOUN and (term := morphemes.entry(morpheme).term):
+                    yield term
 
     def _unknown_runs(self, folded: str, marks: Marks) -> Iterator[tuple[str, ...]]:
         """Yield the bigrams of runs of one script that are no word of the dictionary, or a long compound."""

@@ -1,0 +1,49 @@
+"""Why a search ranked as it did: the type of the query and its reasons, weights, coverage, and each hit's features."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from api.retrieval.blending import lists_info
+from api.retrieval.question import AnalyzedQuestion
+from api.retrieval.reader import Reader
+from api.retrieval.search import Candidate, SearchPlan, dense_weight
+from pipeline.steps.rank_features import FEATURES, features
+from pipeline.steps.rank_weights import weights
+
+
+def explain_search(
+    reader: Reader, question: AnalyzedQuestion, plan: SearchPlan, found: Sequence[Candidate]
+) -> dict[str, Any]:
+    """Return what `explain: true` adds. Features are those of the passages that the second stage saw."""
+    alpha = dense_weight(reader, question, plan) if question.vector else 0.0
+    explained: dict[str, Any] = {
+        "terms": list(question.lexical.terms),
+        "identifiers": list(question.identifiers),
+        "query_type": question.query_type,
+        "reasons": list(question.reasons),
+        "fusion": "relative" if plan.fusion == "auto" else plan.fusion,
+        "dense_weight": alpha,
+        "candidates": len(found),
+        "further_lists": lists_info(reader.runtime.further),
+    }
+    if reader.reranked is None:
+        return explained
+    asked, passages = reader.reranked
+    table = features(asked, list(passages.values()))
+    given = weights(reader.runtime.ranking, question.query_type, plan.alpha)
+    named = {
+        chunk: dict(zip(FEATURES, map(float, row), strict=True)) for chunk, row in zip(passages, table, strict=True)
+    }
+    explained["reranker"] = {
+        "model": reader.runtime.reranker.model if reader.runtime.reranker else "",
+        "weights": {name: round(float(weight), 4) for name, weight in zip(FEATURES, given, strict=True) if weight},
+        "coverage": _coverage(named.values()),
+    }
+    explained["features"] = {chunk: {name: round(v, 4) for name, v in row.items()} for chunk, row in named.items()}
+    return explained
+
+
+def _coverage(rows: Any) -> float:
+    """Return the share of the question's weight that the best passage by words holds."""
+    best = max((row["bm25"] for row in rows), default=0.0)
+    return round(max((row["coverage"] for row in rows if row["bm25"] == best), default=0.0), 4)

@@ -1,0 +1,68 @@
+"""What kind of query this is, by rules, with the reasons: the weights of retrieval depend on it."""
+
+import re
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from schemas.document import Analysis, QueryForm
+
+QueryType = Literal["identifier", "proper_noun", "natural_sentence", "concept", "long_compound", "short_keyword"]
+TYPES: tuple[QueryType, ...] = (
+    "identifier",
+    "proper_noun",
+    "natural_sentence",
+    "concept",
+    "long_compound",
+    "short_keyword",
+)
+
+_ASKS = re.compile(
+    r"[??]|(?:です|ます|でしょう|だろう|ある|いる|ない|った|んだ|る|の|何|誰|なに|だれ|いつ|どこ|どれ|どちら|いくつ|いくら)か[。.\s]*$"
+    r"|なぜ|どう(?:して|やって|すれ|いう|い|な|し|扱|変|違)|どの|どん|どれ|どこ|どちら|いつ|誰|だれ|何|なに|いくら|いくつ"
+    r"|(?:下さい|ください|教えて)"
+    r"|(?i:\b(?:what|why|how|who|when|where|which)\b)"
+)
+_TELLS = re.compile(r"。\s*$|(?:です|ます|ました|でした)\s*$|[はがを、][^\s]*(?:は|とは)[。.\s]*$|とは[。.\s]*$")
+_PHRASE = re.compile(r"[ぁ-ゖ]")
+_COMPOUND = re.compile(r"[一-鿿㐀-䶿々〆ァ-ヺー]{8,}")
+_WORDS = 3
+"""Up to so many words, bare of particles, are keywords."""
+_NAMED = 0.5
+
+
+class Typed(msgspec.Struct, frozen=True):
+    """A kind of query, and why."""
+
+    kind: QueryType
+    reasons: tuple[str, ...]
+
+
+def query_type(text: str, analysis: Analysis, form: QueryForm) -> Typed:
+    """Tell the kind; the first rule that holds decides. Takes any text, some microseconds."""
+    words = [term for term in dict.fromkeys(analysis.terms) if term not in analysis.identifiers]
+    named = [term for term in form.names if term in words]
+    if analysis.identifiers and not words:
+        return Typed("identifier", (f"nothing but {_some(analysis.identifiers)}",))
+    if match := _ASKS.search(text) or _TELLS.search(text):
+        return Typed("natural_sentence", (f"asks or tells: {match.group().strip()}",))
+    if named and len(named) >= _NAMED * len(words):
+        return Typed("proper_noun", (f"names: {_some(named)}",))
+    if _COMPOUND.fullmatch(text.strip()):
+        return Typed("long_compound", ("one run of kanji and katakana",))
+    if _PHRASE.search(text) and len(words) > 1 and not _only_nouns(text):
+        return Typed("concept", ("describes without asking or naming",))
+    if len(words) <= _WORDS:
+        return Typed("short_keyword", (f"words: {_some(words)}" if words else "no word",))
+    return Typed("concept", (f"{len(words)} words, few of them names",))
+
+
+def _only_nouns(text: str) -> bool:
+    """Words that are set apart by spaces are keywords, even in hiragana."""
+    parts = text.split()
+    return len(parts) > 1 and all(not re.search(r"[^ぁ-ゖ][ぁ-ゖ]", part) for part in parts)
+
+
+def _some(items: Sequence[str]) -> str:
+    return ", ".join(items[:3]) + (", …" if len(items) > 3 else "")

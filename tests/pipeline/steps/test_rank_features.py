@@ -1,0 +1,90 @@
+"""Features of the embedded reranker: bounds, independence of order, and what each speaks for."""
+
+from itertools import pairwise
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.backends.reranker_embedded import scores
+from pipeline.ports.reranker import RerankPassage, RerankQuestion
+from pipeline.ranking import load_ranking, plain_dense, ranking_for
+from pipeline.steps.rank_features import FEATURES, features
+from pipeline.steps.rank_weights import weights
+
+WORDS = st.lists(st.sampled_from("甲乙丙丁戊己"), max_size=12).map(tuple)
+SIGNALS = st.dictionaries(st.sampled_from(["bm25", "dense"]), st.floats(-5, 50), max_size=2)
+PASSAGES = st.lists(
+    st.builds(RerankPassage, text=st.just(""), terms=WORDS, title_terms=WORDS, bigrams=WORDS, signals=SIGNALS),
+    max_size=8,
+)
+QUESTIONS = st.builds(
+    RerankQuestion, text=st.just(""), terms=WORDS.map(lambda w: tuple(dict.fromkeys(w))), bigrams=WORDS
+)
+
+
+def passage(words: str, **signals: float) -> RerankPassage:
+    return RerankPassage(
+        text=words,
+        terms=tuple(words),
+        bigrams=tuple(map("".join, pairwise(words))),
+        signals=signals,
+    )
+
+
+def column(question: str, name: str, *passages: RerankPassage) -> list[float]:
+    asked = RerankQuestion(text=question, terms=tuple(question), bigrams=passage(question).bigrams)
+    return [float(value) for value in features(asked, passages)[:, FEATURES.index(name)]]
+
+
+@given(QUESTIONS, PASSAGES, st.randoms())
+@settings(max_examples=150, deadline=None)
+def test_scores_are_bounded_and_do_not_depend_on_the_order(
+    question: RerankQuestion, passages: list[RerankPassage], chance: st.DrawFn
+) -> None:
+    table = features(question, passages)
+    assert table.shape == (len(passages), len(FEATURES)) and ((table >= 0) & (table <= 1)).all()
+    order = list(range(len(passages)))
+    chance.shuffle(order)  # type: ignore[attr-defined]
+    given_order = scores(load_ranking(), question, passages)
+    assert scores(load_ranking(), question, [passages[n] for n in order]) == [given_order[n] for n in order]
+
+
+def test_a_better_feature_never_makes_a_passage_worse() -> None:
+    for kind in ("concept", "identifier", "natural_sentence", "unheard of"):
+        given_weights = weights(load_ranking(), kind)
+        assert (given_weights >= 0).all() and np.isclose(given_weights.sum(), 1)
+
+
+def test_words_in_a_row_stand_before_scattered_ones() -> None:
+    near, far = passage("甲乙丙丁丁丁丁丁丁丁丁丁"), passage("甲丁丁丁丁乙丁丁丁丁丁丙")
+    for name in ("order", "proximity", "run"):
+        one, other = column("甲乙丙", name, near, far)
+        assert one > other, name
+
+
+def test_rare_words_weigh_more_than_common_ones() -> None:
+    rare, common, *_ = column("甲乙", "coverage", passage("甲"), passage("乙"), passage("乙"), passage("乙"))
+    assert rare > common
+
+
+def test_the_dense_score_counts_for_more_where_words_are_missing() -> None:
+    covered = column("甲乙", "dense_uncovered", passage("甲乙", bm25=2.0, dense=0.8), passage("丙", dense=0.9))
+    lacking = column("甲乙", "dense_uncovered", passage("甲", bm25=2.0, dense=0.8), passage("丙", dense=0.9))
+    assert covered[1] == 0.0 < lacking[1]
+
+
+def test_an_asked_alpha_is_the_share_of_the_dense_score() -> None:
+    for alpha in (0.0, 0.4, 1.0):
+        given_weights = weights(load_ranking(), "concept", alpha)
+        assert np.isclose(given_weights[FEATURES.index("dense")], alpha)
+        assert given_weights[FEATURES.index("dense_uncovered")] == 0.0
+
+
+def test_weights_of_another_encoder_keep_the_words_and_make_the_dense_score_plain() -> None:
+    own = load_ranking()
+    assert ranking_for(own, own.encoder) is own and ranking_for(own, own.encoder.split("/")[0] + "/newer-9") is own
+    other = ranking_for(own, "another-model/1")
+    assert other == plain_dense(own) and other.by_type == {} and set(other.alphas.values()) <= {0.3}
+    assert other.weights["words"] == own.weights["words"]
+    assert np.isclose(weights(other, "concept")[FEATURES.index("dense")], 0.3)
