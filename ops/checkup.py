@@ -120,8 +120,10 @@ async def reranker(settings: Settings) -> Finding:
     except InvalidConfiguration as error:
         return Finding(name="reranker", state="failure", found=str(error), todo="mend the settings, then start again")
     if model is None:
-        return Finding(name="reranker", state="ok", found="none behind HTTP")
+        return Finding(name="reranker", state="ok", found="none")
     await model.close()
+    if settings.reranker == "embedded":
+        return Finding(name="reranker", state="ok", found=f"embedded: {model.model}")
     found = f"{settings.reranker} at {settings.reranker_url}: {model.model} (adapter only, quality unmeasured)"
     return Finding(name="reranker", state="ok", found=found)
 
