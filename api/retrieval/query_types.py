@@ -19,17 +19,19 @@ TYPES: tuple[QueryType, ...] = (
 )
 
 _ASKS = re.compile(
-    r"[??]|(?:です|ます|でしょう|だろう|ある|いる|ない|った|んだ|る|の|何|誰|なに|だれ|いつ|どこ|どれ|どちら|いくつ|いくら)か[。.\s]*$"
+    r"[??]|(?:です|ます|でしょう|だろう|ある|いる|ない|った|んだ|る|の|何|誰|なに|だれ|いつ|どこ|どれ|どちら|いくつ|いくら)か$"
     r"|なぜ|どう(?:して|やって|すれ|いう|い|な|し|扱|変|違)|どの|どん|どれ|どこ|どちら|いつ|誰|だれ|何|なに|いくら|いくつ"
     r"|(?:下さい|ください|教えて)"
     r"|(?i:\b(?:what|why|how|who|when|where|which)\b)"
 )
-_TELLS = re.compile(r"。\s*$|(?:です|ます|ました|でした)\s*$|[はがを、][^\s]*(?:は|とは)[。.\s]*$|とは[。.\s]*$")
+_TELLS = re.compile(r"(?:です|ます|ました|でした|は|とは)$")
 _PHRASE = re.compile(r"[ぁ-ゖ]")
 _COMPOUND = re.compile(r"[一-鿿㐀-䶿々〆ァ-ヺー]{8,}")
 _WORDS = 3
 """Up to so many words, bare of particles, are keywords."""
 _NAMED = 0.5
+_READ = 1_000
+"""Characters: nobody asks at greater length, and any text is to be told in no time."""
 
 
 class Typed(msgspec.Struct, frozen=True):
@@ -45,13 +47,16 @@ def query_type(text: str, analysis: Analysis, form: QueryForm) -> Typed:
     named = [term for term in form.names if term in words]
     if analysis.identifiers and not words:
         return Typed("identifier", (f"nothing but {_some(analysis.identifiers)}",))
-    if match := _ASKS.search(text) or _TELLS.search(text):
-        return Typed("natural_sentence", (f"asks or tells: {match.group().strip()}",))
+    said = text[:_READ].strip().rstrip("。.")
+    if match := _ASKS.search(said) or _TELLS.search(said):
+        return Typed("natural_sentence", (f"asks or tells: {match.group()}",))
+    if text.rstrip().endswith("。"):
+        return Typed("natural_sentence", ("ends as a sentence",))
     if named and len(named) >= _NAMED * len(words):
         return Typed("proper_noun", (f"names: {_some(named)}",))
-    if _COMPOUND.fullmatch(text.strip()):
+    if _COMPOUND.fullmatch(said):
         return Typed("long_compound", ("one run of kanji and katakana",))
-    if _PHRASE.search(text) and len(words) > 1 and not _only_nouns(text):
+    if _PHRASE.search(said) and len(words) > 1 and not _only_nouns(said):
         return Typed("concept", ("describes without asking or naming",))
     if len(words) <= _WORDS:
         return Typed("short_keyword", (f"words: {_some(words)}" if words else "no word",))

@@ -47,6 +47,8 @@ _TITLE = 3
 _WINDOW = 30
 """Terms: about a sentence."""
 _NEAR = 5
+_MOST_TERMS = 32
+"""Of a question: more would cost time, and say nothing that these do not."""
 
 
 class _Words(msgspec.Struct, frozen=True):
@@ -80,7 +82,7 @@ def features(question: RerankQuestion, candidates: Sequence[RerankPassage]) -> F
 
 
 def _words(question: RerankQuestion, texts: Sequence[object], pairs: Sequence[frozenset[str]]) -> _Words:
-    terms, row = question.terms, question.bigrams
+    terms, row = question.terms[:_MOST_TERMS], question.bigrams
     return _Words(
         weights=_rarity(terms, texts),
         pairs=tuple(pairwise(terms)),

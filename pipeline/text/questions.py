@@ -11,6 +11,8 @@ from schemas.document import QueryForm
 
 _SCRIPT_RUN = re.compile(r"[ァ-ヺー]{2,}|[一-鿿㐀-䶿々〆]{2,}|[a-z]{3,}|[^\W\d_a-zァ-ヺー一-鿿㐀-䶿々〆ぁ-ゖ]{2,}")
 _PROPER_NOUN = "固有名詞"
+_NAMES_IN = 1_000
+"""Characters looked at for names: they tell the kind of a query, and nobody asks at greater length."""
 _LONG = 4
 """Characters of a compound from which on a text that holds the whole of it holds the word."""
 MOST_RUNS = 8
@@ -50,7 +52,7 @@ class QuestionAnalyzer:
     def _names(self, folded: str, marks: Marks) -> Iterator[str]:
         """Yield the terms of proper nouns."""
         morphemes = self._analyzer.morphemes
-        for _, piece in pieces(blank_out(folded, marks.identifiers), SUDACHI_MAX_CHARACTERS):
+        for _, piece in pieces(blank_out(folded, marks.identifiers)[:_NAMES_IN], SUDACHI_MAX_CHARACTERS):
             for morpheme in morphemes.tokenize(piece):
                 if morpheme.part_of_speech()[1] == _PROPER_NOUN and (term := morphemes.entry(morpheme).term):
                     yield term
