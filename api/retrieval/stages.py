@@ -1,11 +1,12 @@
 """A search in two stages: hybrid search, then the reranker over the best of it, then the page that was asked for."""
 
 from api.retrieval.blending import blend
+from api.retrieval.guarded import guarded_search
 from api.retrieval.passages import Passage, read_passages
 from api.retrieval.question import AnalyzedQuestion
 from api.retrieval.reader import Reader
 from api.retrieval.reranking import RERANKED, SecondStage, asked, rerank, seen
-from api.retrieval.search import Candidate, SearchPlan, search
+from api.retrieval.search import Candidate, SearchPlan
 
 _TRIES = 3
 """Searches while documents change under them."""
@@ -19,7 +20,7 @@ async def searched(
     stage = _second_stage(reader, plan, offset)
     further = reader.runtime.further if offset < RERANKED else ()
     for _ in range(_TRIES):
-        found = await search(reader, question, plan)
+        found = await guarded_search(reader, question, plan)
         head = found[:RERANKED] if stage or further else []
         looked_at = [*head, *found[max(offset, len(head)) : plan.wanted]]
         passages = await read_passages(reader, looked_at, "vector")

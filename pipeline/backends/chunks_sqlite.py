@@ -14,7 +14,7 @@ from pipeline.backends.chunks_sqlite_rows import (
     encode_chunks,
     prepare_connection,
 )
-from pipeline.backends.chunks_sqlite_search import dense_hits, documents_with_all, lexical_hits
+from pipeline.backends.chunks_sqlite_search import common_hits, dense_hits, documents_with_all, lexical_hits
 from pipeline.backends.chunks_sqlite_vectors import VectorMatrix
 from pipeline.backends.chunks_sqlite_writes import dimensions, remember_revision, remove_chunks, write_chunks
 from pipeline.backends.fts5_budget import PostingBudget
@@ -87,8 +87,11 @@ class SqliteChunks:
             return []
 
         def search(connection: apsw.Connection) -> list[IndexHit]:
-            match = self._budget.match(connection, query)
-            return lexical_hits(connection, match, self._rank, where, limit) if match else []
+            match, terms, bigrams = self._budget.match(connection, query)
+            hits = lexical_hits(connection, match, self._rank, where, limit) if match else []
+            if len(hits) < limit and (terms or bigrams) and where != ChunkFilter():
+                hits += common_hits(connection, terms, bigrams, where, hits)
+            return hits[:limit]
 
         return await self._database.read(search)
 

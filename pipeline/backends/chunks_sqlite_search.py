@@ -6,6 +6,7 @@ from typing import Any
 
 import apsw
 
+from pipeline.backends.chunks_sqlite_rows import unpack_tokens
 from pipeline.backends.chunks_sqlite_vectors import Passing, VectorMatrix
 from pipeline.backends.chunks_sqlite_writes import dimensions
 from pipeline.backends.fts5_tokens import all_of
@@ -14,6 +15,11 @@ from pipeline.ports.chunk_index import ChunkFilter, IndexHit
 
 MAX_K = 4096
 """What sqlite-vec's top-k search goes up to."""
+
+NARROW = 500
+"""Chunks that a filter may leave to be looked at one by one."""
+_NEXT_TO_NOTHING = 1e-6
+"""BM25's idf in FTS5 of a token that half of all chunks hold."""
 
 Condition = tuple[str, tuple[Any, ...]]
 _LISTED = "IN (SELECT value FROM json_each(?))"
@@ -68,6 +74,39 @@ def lexical_hits(connection: apsw.Connection, match: str, rank: str, where: Chun
         (match, rank, *values),
     )
     return ranked(iter(rows), limit)
+
+
+def common_hits(
+    connection: apsw.Connection,
+    terms: frozenset[str],
+    bigrams: frozenset[str],
+    where: ChunkFilter,
+    found: Sequence[IndexHit],
+) -> list[IndexHit]:
+    """Return what holds only tokens too common to be searched for (PostingBudget), where a filter leaves few chunks.
+
+    They come behind those found, by how many of the tokens they hold; their idf is next to nothing. None when
+    the filter leaves more than NARROW chunks: then it is no reason for finding little.
+    """
+    condition, values = _condition(where)
+    passing = f"SELECT c.n FROM chunk c WHERE {condition} LIMIT {NARROW + 1}"  # noqa: S608
+    numbers = [n for (n,) in connection.execute(passing, values)]
+    if len(numbers) > NARROW:
+        return []
+    known = {hit.id for hit in found}
+    rows = connection.execute(
+        f"SELECT c.id, c.document, x.tokens FROM chunk c JOIN content x ON x.n = c.n WHERE c.n {_LISTED}",  # noqa: S608
+        (json.dumps(numbers),),
+    )
+    last = found[-1].score if found else _NEXT_TO_NOTHING
+    hits = []
+    for chunk_id, document, blob in rows:
+        if chunk_id in known:
+            continue
+        title, own, pairs, _ = unpack_tokens(blob)
+        if held := len(terms.intersection((*title, *own))) + len(bigrams.intersection(pairs)):
+            hits.append(IndexHit(chunk_id, document, last * held / (len(terms) + len(bigrams) + 1)))
+    return sorted(hits, key=lambda hit: (-hit.score, hit.id))
 
 
 def dense_hits(

@@ -26,11 +26,13 @@ class PostingBudget:
         self._counts: dict[tuple[str, str], int] = {}
         self._size = 0
 
-    def match(self, connection: apsw.Connection, query: LexicalQuery) -> str:
-        """Return the FTS5 expression of the tokens that are worth it, empty when there are none."""
+    def match(self, connection: apsw.Connection, query: LexicalQuery) -> tuple[str, frozenset[str], frozenset[str]]:
+        """Return the FTS5 expression of the tokens that are worth it, empty when there are none; and the terms and
+        the bigrams that were left out."""
         terms = [token for token in dict.fromkeys(query.terms) if token]
         bigrams = [token for token in dict.fromkeys(query.bigrams) if token]
         size = connection.execute("SELECT max(n) FROM chunk").get or 0
+        asked = frozenset(terms), frozenset(bigrams)
         if size * (len(terms) + len(bigrams)) > self._budget:  # else they cannot exceed it
             terms, bigrams = self._affordable(connection, terms, bigrams, size)
         parts = (
@@ -38,7 +40,8 @@ class PostingBudget:
             (("bigrams",), bigrams),
             (("title", "identifiers"), [token for token in dict.fromkeys(query.identifiers) if token]),
         )
-        return " OR ".join(any_of(columns, tokens) for columns, tokens in parts if tokens)
+        match = " OR ".join(any_of(columns, tokens) for columns, tokens in parts if tokens)
+        return match, asked[0].difference(terms), asked[1].difference(bigrams)
 
     def _affordable(
         self, connection: apsw.Connection, terms: Sequence[str], bigrams: Sequence[str], size: int

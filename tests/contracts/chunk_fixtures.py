@@ -13,6 +13,9 @@ class ChunkFixtures:
     """Subclasses give `open_index`: it opens one generation's index, empty at the test's start. Opened
     again after `close`, it is the same index. Vectors have `chunk_examples.DIMENSIONS` numbers."""
 
+    MANY = 10_000
+    """Chunks of a large index, in tests."""
+
     @pytest.fixture
     async def open_index(self) -> OpenIndex:
         raise NotImplementedError

@@ -1,5 +1,7 @@
 """Searching: what is found, in which order, under which filter."""
 
+from typing import Any
+
 import pytest
 
 from pipeline.ports.chunk_index import ChunkFilter, ChunkIndex, IndexHit
@@ -147,6 +149,29 @@ class ChunkSearch(ChunkFixtures):
         assert set(ids(await index.lexical(words("荷重"), where, 50))) == {one.id for one in shown}
         assert set(ids(await index.dense(unit(1), where, 50))) == {one.id for one in shown}
         assert len(await index.dense(unit(1), where, 15)) == 15
+
+    async def test_a_filter_that_leaves_one_of_many_finds_it(self, index: ChunkIndex) -> None:
+        """The one is the worst by words and by vector: a filter after the ranking would lose it."""
+        others = [chunk(f"c{n:05d}", "軸受", "点検", document=f"a/b/{n}", vector=unit(1)) for n in range(self.MANY - 1)]
+        for start in range(0, len(others), 2_000):
+            await index.stage(others[start : start + 2_000])
+        mine: dict[str, Any] = {
+            "source": "erp", "collection": "parts", "type": "Part", "access_class": "class-z",
+            "document": "erp/parts/1", "updated_at": "2030-01-01T00:00:00.000000Z", "fields": {"place": "屋上"},
+        }  # fmt: skip
+        filler = ("長", "い", "文") * 50
+        await index.stage([chunk("z", "軸受", *filler, vector=unit(0.1, 1), **mine)])
+        for where in (
+            ChunkFilter(sources=("erp",)),
+            ChunkFilter(collections=("parts",)),
+            ChunkFilter(types=("Part",)),
+            ChunkFilter(documents=("erp/parts/1",)),
+            ChunkFilter(updated_from="2029-01-01T00:00:00.000000Z"),
+            ChunkFilter(fields={"place": ("屋上",)}),
+            ChunkFilter(access_classes=("class-z",)),
+        ):
+            assert [hit.id for hit in await index.lexical(words("軸受", "点検"), where, 10)] == ["z"], where
+            assert [hit.id for hit in await index.dense(unit(1), where, 10)] == ["z"], where
 
     async def test_no_classes_at_all_see_nothing(self, index: ChunkIndex) -> None:
         await index.stage([chunk("c1", "荷重", vector=unit(1))])

@@ -35,6 +35,8 @@ async def generation(weaviate_address: WeaviateAddress) -> AsyncIterator[str]:
 
 
 class TestWeaviateChunks(ChunkIndexContract):
+    MANY = 2_000
+
     @pytest.fixture
     async def open_index(self, weaviate_address: WeaviateAddress, generation: str) -> OpenIndex:
         async def open_it() -> ChunkIndex:

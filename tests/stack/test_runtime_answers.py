@@ -96,6 +96,7 @@ async def asked(client: httpx.AsyncClient, token: str) -> dict[str, Any]:
             )
         graph = (await client.get("/v1/graph", params={"entity": "Q-42", "hops": 2}, headers=headers)).json()
         said[f"{group}: graph"] = _sorted(graph)
+        said[f"{group}: shown"] = await _shown(client, headers)
         found = (await client.get("/v1/entities", params={"q": "選別"}, headers=headers)).json()
         said[f"{group}: entities"] = _sorted(found)
         query = {"query": "SELECT DISTINCT ?s ?p ?o { ?s ?p ?o }"}
@@ -103,6 +104,28 @@ async def asked(client: httpx.AsyncClient, token: str) -> dict[str, Any]:
         said[f"{group}: sparql"] = sorted(str(sorted((n, *_term(cell)) for n, cell in row.items())) for row in rows)
     said["letters"] = [one["id"] for one in (await client.get("/v1/dead-letters")).json()["dead_letters"]]
     said["digest"] = (await client.get("/v1/digest")).json()
+    return said
+
+
+async def _shown(client: httpx.AsyncClient, headers: dict[str, str]) -> dict[str, Any]:
+    """Suggestions, pages by cursor, and what stands around hits."""
+    said: dict[str, Any] = {}
+    for typed in ("せんべつき", "大型選別", "だいさんそうこ", "第三倉故", "東田三朗", "あかいふんさいき"):
+        said[typed] = (await client.get("/v1/suggestions", params={"q": typed}, headers=headers)).json()
+    body: dict[str, Any] = {
+        "query": "粉砕機の停止",
+        "top_k": 2,
+        "cursor": "",
+        "expand": {"parent": True},
+        "snippet": 40,
+    }
+    hits = []
+    while body["cursor"] is not None:
+        page = (await client.post("/v1/search", json=body, headers=headers)).json()
+        hits += page["hits"]
+        body["cursor"] = page["next"]
+    said["hits"] = sorted((hit["chunk_id"], str(hit["context"]), str(hit["snippet"])) for hit in hits)
+    assert len(said["hits"]) == len({hit["chunk_id"] for hit in hits})
     return said
 
 
