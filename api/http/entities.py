@@ -29,6 +29,8 @@ class EntityList(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Entities found by name."""
 
     entities: list[FoundEntity]
+    next: str = ""
+    """Pass it as `after` for the next page; absent when there is none."""
     suggestions: list[Suggestion] = []
     """Names that may have been meant, where there is no entity of such a name."""
 
@@ -46,13 +48,15 @@ async def entities(
     suggester: Given[Suggester],
     q: Annotated[str, QueryParameter(max_length=200)],
     limit: Annotated[int, QueryParameter(ge=1, le=100)] = 20,
+    after: Annotated[str, QueryParameter(max_length=3_000)] = "",
 ) -> EntityList:
     """Return entities whose label or alias holds `q`, the shortest name first."""
     if not q.strip():
         raise InvalidQuery("q is empty; give a part of a name", pointer="/q")
     async with open_reader(runtime, asker) as reader:
-        found = await find_entities(reader, q.strip(), limit)
-        return EntityList(entities=found, suggestions=[] if found else await suggester.suggest(reader, q.strip(), 5))
+        page = await find_entities(reader, q.strip(), limit, after)
+        likely = [] if page.entities or after else await suggester.suggest(reader, q.strip(), 5)
+    return EntityList(entities=page.entities, next=page.next, suggestions=likely)
 
 
 @get("/v1/suggestions", tags=["graph"], summary="Suggest names of entities")

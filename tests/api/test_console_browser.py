@@ -106,6 +106,19 @@ async def test_groups_may_be_japanese(page: Page) -> None:
     await expect(page.locator(".card")).to_have_count(0)
 
 
+async def test_names_are_offered_while_typing_and_where_little_was_found(page: Page) -> None:
+    await page.get_by_label("検索 Search").check()
+    await page.locator("#text").press_sequentially("小型ふ")
+    await page.locator("#text").press("Backspace")
+    await expect(page.locator("#names option").first).to_have_attribute("value", "小型粉砕機")
+    await page.locator("#text").fill("赤井粉砕機")
+    await page.keyboard.press("Enter")
+    await page.locator(".meant").get_by_role("link", name="赤い粉砕機").click()
+    await expect(page.locator("#text")).to_have_value("赤い粉砕機")
+    await expect(page.locator(".card").first).to_be_visible()
+    assert await fits(page)
+
+
 async def test_errors_are_told(page: Page) -> None:
     await page.evaluate("location.hash = '#/ask?q=%20'")
     await expect(page.get_by_role("alert")).to_contain_text("400")

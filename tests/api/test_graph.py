@@ -45,6 +45,27 @@ class TestEntities:
         gone = (await client.get("/v1/entities", params={"q": "赤い粉砕機"})).json()
         assert gone["entities"] == [] and [one["text"] for one in gone["suggestions"]] == ["白い粉砕機"]
 
+    async def test_pages_stay_in_order_while_names_come_and_go(self, client: httpx.AsyncClient, load: Load) -> None:
+        plain: dict[str, Any] = {"aliases": None, "kind": None, "place": None, "keeper": None}
+        await load([machine(f"Z-{n}", name=f"{n:02d}号送風機", **plain) for n in range(10, 40)])
+        seen: list[str] = []
+        after = ""
+        for n in range(20):
+            params = {"q": "号送風機", "limit": "7", "after": after}
+            page = (await client.get("/v1/entities", params=params, headers=STAFF)).json()
+            seen += [entity["name"] for entity in page["entities"]]
+            if not (after := page.get("next", "")):
+                break
+            changed = [
+                machine(f"Z-{12 + n}", 2, name="別物", **plain),
+                machine(f"Z-{50 + n}", name=f"0{n}号送風機", **plain),
+            ]
+            await load(changed)
+        assert seen == sorted(seen) and len(seen) == len(set(seen))
+        assert {f"{n}号送風機" for n in (10, 11, *range(20, 40))} <= set(seen)
+        wrong = await client.get("/v1/entities", params={"q": "号", "after": "x!"})
+        assert wrong.status_code == 400 and wrong.json()["errors"][0]["pointer"] == "/after"
+
     @pytest.mark.parametrize("url", ["/v1/entities/id:zz-99", "/v1/entities/nonsense", "/v1/entities/:"])
     async def test_unknown_ones_are_404(self, client: httpx.AsyncClient, url: str) -> None:
         assert (await client.get(url)).status_code == 404

@@ -1,5 +1,5 @@
 // The console: one form, three views (ask, search, document), addressed by the hash.
-import { answer, documentPage, evidence, hits, problem, route, warnings, when } from "./render.js";
+import { answer, documentPage, el, evidence, hits, meant, problem, route, warnings, when } from "./render.js";
 
 const form = document.getElementById("form");
 const result = document.getElementById("result");
@@ -38,12 +38,12 @@ async function show(load, draw) {
 
 function ask(text) {
   const body = { question: text, source: form.elements.source.value, top_k: Number(form.elements.top_k.value) };
-  return show(() => call("/v1/query", body), (found) => [answer(found), warnings(found.warnings), route(found), evidence(found)]);
+  return show(() => call("/v1/query", body), (found) => [meant(found.suggestions, "ask"), answer(found), warnings(found.warnings), route(found), evidence(found)]);
 }
 
 function search(text) {
   const body = { query: text, top_k: Number(form.elements.top_k.value) };
-  return show(() => call("/v1/search", body), (found) => [warnings(found.warnings), hits(found)]);
+  return show(() => call("/v1/search", body), (found) => [meant(found.suggestions, "search"), warnings(found.warnings), hits(found)]);
 }
 
 function open(key) {
@@ -76,6 +76,24 @@ form.addEventListener("submit", (event) => {
   else location.hash = address;
 });
 addEventListener("hashchange", go);
+
+/** While a name is typed, offer those like it; older answers do not overwrite newer ones. */
+const names = document.getElementById("names");
+let typed = 0;
+form.elements.text.addEventListener("input", () => {
+  const mine = ++typed;
+  const text = form.elements.text.value.trim();
+  setTimeout(async () => {
+    if (mine !== typed) return;
+    const short = text.length >= 2 && text.length <= 40;
+    try {
+      const found = short ? (await call("/v1/suggestions?" + new URLSearchParams({ q: text }))).suggestions : [];
+      if (mine === typed) names.replaceChildren(...found.map((one) => el("option", { value: one.text })));
+    } catch {
+      names.replaceChildren();
+    }
+  }, 150);
+});
 
 async function tell() {
   try {

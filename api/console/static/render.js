@@ -101,6 +101,13 @@ export function hits(response) {
   return el("section", {}, el("h2", {}, "検索結果 ", english("Hits"), ` ${response.total}`), empty, el("ol", { class: "cards" }, cards));
 }
 
+/** "Did you mean": names that lead to the same view. */
+export function meant(list, mode) {
+  if (!list || !list.length) return null;
+  const links = list.map((one) => el("a", { href: `#/${mode}?${new URLSearchParams({ q: one.text })}` }, one.text));
+  return el("p", { class: "meant" }, "もしかして ", english("Did you mean"), ...links.flatMap((link) => [" ", link]));
+}
+
 export function warnings(list) {
   return list.length ? el("ul", { class: "problem" }, list.map((text) => el("li", {}, text))) : null;
 }
