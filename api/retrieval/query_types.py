@@ -25,10 +25,11 @@ _ASKS = re.compile(
     r"|(?i:\b(?:what|why|how|who|when|where|which)\b)"
 )
 _TELLS = re.compile(r"(?:です|ます|ました|でした|は|とは)$")
-_PHRASE = re.compile(r"[ぁ-ゖ]")
+_PHRASE = re.compile(r"[^\sぁ-ゖ](?:[がのをにへでとはもや]|[ぁ-ゖ]{2,})\S")
+"""A particle, or an ending, that joins a word to the next."""
 _COMPOUND = re.compile(r"[一-鿿㐀-䶿々〆ァ-ヺー]{8,}")
 _WORDS = 3
-"""Up to so many words, bare of particles, are keywords."""
+"""Up to so many words, as analyzed or as set apart, are keywords when no particle joins them."""
 _NAMED = 0.5
 _READ = 1_000
 """Characters: nobody asks at greater length, and any text is to be told in no time."""
@@ -56,17 +57,11 @@ def query_type(text: str, analysis: Analysis, form: QueryForm) -> Typed:
         return Typed("proper_noun", (f"names: {_some(named)}",))
     if _COMPOUND.fullmatch(said):
         return Typed("long_compound", ("one run of kanji and katakana",))
-    if _PHRASE.search(said) and len(words) > 1 and not _only_nouns(said):
+    if _PHRASE.search(said) and len(words) > 1:
         return Typed("concept", ("describes without asking or naming",))
-    if len(words) <= _WORDS:
+    if min(len(words), len(said.split())) <= _WORDS:
         return Typed("short_keyword", (f"words: {_some(words)}" if words else "no word",))
     return Typed("concept", (f"{len(words)} words, few of them names",))
-
-
-def _only_nouns(text: str) -> bool:
-    """Words that are set apart by spaces are keywords, even in hiragana."""
-    parts = text.split()
-    return len(parts) > 1 and all(not re.search(r"[^ぁ-ゖ][ぁ-ゖ]", part) for part in parts)
 
 
 def _some(items: Sequence[str]) -> str:
