@@ -23,14 +23,14 @@ MOST_NAMES = 200_000
 """Names kept; of more, some are not suggested. About 1 KB each."""
 LONGEST = 100
 """Characters of a name, and of what is looked for."""
-_STALENESS = 4
-"""Names are read again when they may be as old as four times what reading them takes."""
+_STALENESS = 2
+"""Names are read again when they may be as old as twice what reading them takes."""
 _QUICK_S = 0.02
 """A reading that takes no longer is waited for."""
 _AT_ONCE = 500
 """Readings asked of the analyzer in one call, and names whose readings are waited for."""
-_BATCH, _BATCHES = 24, 3
-"""Names that are looked up in the graph at once, and how often: what is hidden from the asker fills a batch, too."""
+_LOOKED_UP = 72
+"""Names that are looked up in the graph at most, some at a time: what is hidden from the asker counts, too."""
 _FACTS_EACH = 8
 _SUGGESTION_S = 0.5
 _MOST_WORDS = 4
@@ -62,10 +62,11 @@ class Suggester:
         """Return names like the text that the asker may know of, the likest first."""
         similar = await self._names(reader)
         (reading,) = await self._runtime.analyzer.readings([text[:LONGEST]])
-        found = await asyncio.to_thread(similar.find, text[:LONGEST], reading, _BATCH * _BATCHES)
+        found = await asyncio.to_thread(similar.find, text[:LONGEST], reading, _LOOKED_UP)
         known: list[Suggestion] = []
-        for start in range(0, len(found), _BATCH):
-            known += await _permitted(reader, found[start : start + _BATCH])
+        size = max(_FACTS_EACH, limit + limit // 2)
+        for start in range(0, len(found), size):
+            known += await _permitted(reader, found[start : start + size])
             if len(known) >= limit:
                 break
         return known[:limit]
