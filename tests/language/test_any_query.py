@@ -14,7 +14,7 @@ from schemas.query import MAX_QUESTION
 pytestmark = [pytest.mark.models, pytest.mark.asyncio(loop_scope="module")]
 
 SLOW_S, LATE_S = 2.0, 20.0
-"""Of this process's processor time, and by the clock: the machine does other things, too. Most take a few milliseconds."""
+"""Of this process's processor time, and by the clock: the machine does other things, too. Most take milliseconds."""
 
 ANY = st.text(st.characters(exclude_categories=()), max_size=200)
 SYMBOLS = st.text(st.sampled_from("、。・「」()[]{}<>!?\"'`~^|\\/*+-=_:;,.@#$%&ー〜…※→ \t\n\u3000"), max_size=80)
