@@ -55,7 +55,7 @@ class Suggester:
         """Start empty; the first question reads all names."""
         self._runtime = runtime
         self._entries: dict[str, _Entry] = {}
-        self._lock = asyncio.Lock()
+        self._refreshing: asyncio.Task[None] | None = None
         self._work: set[asyncio.Task[None]] = set()
 
     async def suggest(self, reader: Reader, text: str, limit: int) -> list[Suggestion]:
@@ -76,6 +76,8 @@ class Suggester:
         text = fold(question.text[: 2 * LONGEST])[0].strip()
         words = [text] if len(text) <= LONGEST else []
         words += [word for word in dict.fromkeys(_WORDS.findall(text)) if word != text][:_MOST_WORDS]
+        if reader.generation not in self._entries and self._refreshing and not self._refreshing.done():
+            return []  # the first reading of many names is on its way: a search does not wait for it each time
         try:
             async with asyncio.timeout(_SUGGESTION_S):
                 found = [one for word in words for one in await self.suggest(reader, word, _FEW)]
@@ -86,25 +88,25 @@ class Suggester:
         return list(new.values())[:_FEW]
 
     async def _names(self, reader: Reader) -> SimilarNames:
+        """Return the names; read them first where there are none yet, or where that is quick."""
         entry = self._entries.get(reader.generation)
         if entry is None or entry.took <= _QUICK_S:
-            async with self._lock:
-                return (await self._refreshed(reader)).similar
-        if time.monotonic() - entry.looked_at > entry.took * _STALENESS and not self._lock.locked():
-            self._later(reader)
-        return entry.similar
+            await asyncio.shield(self._refresh(reader))  # a request that is given up does not stop it
+        elif time.monotonic() - entry.looked_at > entry.took * _STALENESS:
+            self._refresh(reader)
+        entry = self._entries.get(reader.generation)
+        return entry.similar if entry else SimilarNames()
 
-    def _later(self, reader: Reader) -> None:
-        """Refresh beside the request, in a pin of its own."""
+    def _refresh(self, reader: Reader) -> "asyncio.Task[None]":
+        """Refresh beside the request, in a pin of its own; one at a time."""
+        if self._refreshing is None or self._refreshing.done():
+            self._refreshing = asyncio.create_task(self._read_names(reader))
+            self._refreshing.add_done_callback(self._ended)
+        return self._refreshing
 
-        async def refresh() -> None:
-            async with self._lock, self._runtime.live() as indexes:
-                if indexes.generation == reader.generation:
-                    await self._refreshed(Reader(self._runtime, indexes, reader.asker, reader.classes))
-
-        task = asyncio.create_task(refresh())
-        self._work.add(task)
-        task.add_done_callback(self._ended)
+    async def _read_names(self, reader: Reader) -> None:
+        async with self._runtime.live() as indexes:
+            await self._refreshed(Reader(self._runtime, indexes, reader.asker, reader.classes))
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
         self._work.discard(task)

@@ -90,6 +90,16 @@ class TestLikeness:
     async def test_what_was_found_needs_no_suggestion(self, client: httpx.AsyncClient) -> None:
         assert (await client.post("/v1/search", json={"query": "フォークリフト"})).json()["suggestions"] == []
 
+    async def test_a_search_does_not_wait_for_names_and_its_end_does_not_stop_their_reading(
+        self, client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with monkeypatch.context() as patience:
+            patience.setattr(suggest, "_SUGGESTION_S", 0.0)
+            assert (await client.post("/v1/search", json={"query": "ふぉぐりふと"})).json()["suggestions"] == []
+        await asyncio.sleep(0.3)
+        monkeypatch.setattr(suggest, "_QUICK_S", -1.0)
+        assert (await client.post("/v1/search", json={"query": "ふぉぐりふと"})).json()["suggestions"]
+
 
 class TestAccess:
     async def test_a_name_that_only_hidden_documents_hold_is_never_told(
