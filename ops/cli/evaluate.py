@@ -1,6 +1,5 @@
 """eval: a golden set against a profile, configurations against each other, a bar to reach."""
 
-import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -125,7 +124,7 @@ def _progress() -> "Iterator[Tell]":
 
 
 def _print(results: "Results") -> None:
-    from ops.evaluation.report import p_value, percent, signed
+    from ops.evaluation.report import p_value, signed
 
     for note in results.notes:
         OUT.print(f"[dim]{note}[/]", soft_wrap=True)
@@ -134,7 +133,7 @@ def _print(results: "Results") -> None:
     titles = (f"{results.main} (95 %)", *others)
 
     def cells(found: "Figures") -> list[str]:
-        return [percent(found.estimates[results.main]), *(f"{found.estimates[name].mean:.4f}" for name in others)]
+        return [str(found.estimates[results.main]), *(f"{found.estimates[name].mean:.4f}" for name in others)]
 
     print_table(
         ("configuration", "n", *titles, "s"),
@@ -153,7 +152,7 @@ def _print(results: "Results") -> None:
                 name,
                 signed(test.difference),
                 p_value(test.p),
-                p_value(math.nan if p is None else p),
+                p_value(p),
                 test.better,
                 test.worse,
             )

@@ -52,7 +52,4 @@ def _missed(bar: Bar, row: Row) -> str:
     found = figures[bar.kind].estimates[str(bar.measure)]
     if found.mean >= bar.least:
         return ""
-    return (
-        f"{row.name}: {bar} is {found.mean:.4f} ({found.low:.4f} to {found.high:.4f}, n = {found.n}), "
-        f"below the bar of {bar.least:g}"
-    )
+    return f"{row.name}: {bar} is {found}, n = {found.n}, below the bar of {bar.least:g}"

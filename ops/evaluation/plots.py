@@ -11,18 +11,20 @@ _TICKS = 5
 
 
 class Interval(msgspec.Struct, frozen=True):
-    """One row of a plot; `low` and `high` may be NaN."""
+    """One row of a plot."""
 
     label: str
     value: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     note: str = ""
 
 
 def intervals(rows: Sequence[Interval], axis: str, *, zero: bool = False) -> str:
     """Draw rows from top to bottom over one axis; `zero`: always show 0, with a line."""
-    low, high, ticks = _axis([bound for row in rows for bound in (row.value, row.low, row.high)], zero=zero)
+    low, high, ticks = _axis(
+        [bound for row in rows for bound in (row.value, row.low, row.high) if bound is not None], zero=zero
+    )
 
     def across(value: float) -> float:
         return _LABEL + (value - low) / (high - low) * _PLOT
@@ -52,7 +54,7 @@ def _row(row: Interval, y: float, across: Callable[[float], float]) -> list[str]
     label = row.label if len(row.label) <= 34 else row.label[:33] + "…"
     said = f"{row.value:.4f}" + (f", {row.note}" if row.note else "")
     parts = [f'<text x="{_LABEL - 10}" y="{y + 4:.1f}" text-anchor="end">{escape(label)}</text>']
-    if not (math.isnan(row.low) or math.isnan(row.high)):
+    if row.low is not None and row.high is not None:
         left, right = across(row.low), across(row.high)
         parts.append(
             f'<line x1="{left:.1f}" y1="{y:.1f}" x2="{right:.1f}" y2="{y:.1f}" stroke="#2b6cb0" stroke-width="3"/>'
@@ -64,7 +66,7 @@ def _row(row: Interval, y: float, across: Callable[[float], float]) -> list[str]
 
 def _axis(values: Sequence[float], *, zero: bool) -> tuple[float, float, list[float]]:
     """Return a range around the values, and round ticks inside it."""
-    finite = [value for value in values if math.isfinite(value)] + ([0.0] if zero else [])
+    finite = [*values, 0.0] if zero else values
     low, high = min(finite), max(finite)
     margin = (high - low) * 0.06 or 0.01
     low, high = low - margin, high + margin

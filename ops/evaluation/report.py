@@ -96,21 +96,19 @@ def report(results: Results, source: Provenance, *, texts: bool) -> list[Block]:
     return blocks
 
 
-def percent(found: Estimate) -> str:
-    """Write a mean with its interval."""
-    return f"{found.mean:.4f} ({found.low:.4f} to {found.high:.4f})"
-
-
-def p_value(p: float) -> str:
+def p_value(p: float | None) -> str:
     """Write a p; what lies at the smallest possible one is said as a bound."""
+    if p is None:
+        return "–"
     least = 2 / (RESAMPLES + 1)
     return f"≤ {least:.4f}" if p <= least else f"{p:.4f}"
 
 
 def signed(found: Estimate) -> str:
     """Write a difference with its interval."""
-    mean, low, high = (round(value, 4) + 0.0 for value in (found.mean, found.low, found.high))  # no "-0.0000"
-    return f"{mean:+.4f} ({low:+.4f} to {high:+.4f})"
+    bounds = [bound for bound in (found.low, found.high) if bound is not None]
+    mean, *around = (f"{round(value, 4) + 0.0:+.4f}" for value in (found.mean, *bounds))  # no "-0.0000"
+    return f"{mean} ({' to '.join(around)})" if around else mean
 
 
 def _about(results: Results) -> str:
@@ -122,7 +120,7 @@ def _about(results: Results) -> str:
 
 
 def _figures_row(row: Row) -> tuple[str, ...]:
-    return row.name, *(percent(found) for found in row.whole.estimates.values())
+    return row.name, *(str(found) for found in row.whole.estimates.values())
 
 
 def _plot_rows(results: Results) -> Plot:
@@ -157,7 +155,7 @@ def _against(results: Results) -> Iterator[Block]:
 
 def _test_row(row: Row, test: Comparison) -> tuple[str, ...]:
     equal = test.difference.n - test.better - test.worse
-    adjusted = "" if row.adjusted_p is None else p_value(row.adjusted_p)
+    adjusted = p_value(row.adjusted_p)
     return row.name, signed(test.difference), p_value(test.p), adjusted, str(test.better), str(test.worse), str(equal)
 
 
@@ -171,7 +169,7 @@ def _split(results: Results, what: str, member: str) -> Iterator[Block]:
     yield Text(f"{results.baseline}:")
     yield Grid(
         (what, "n", *results.measures),
-        tuple((p.name, str(_n(p.estimates)), *(percent(e) for e in p.estimates.values())) for p in parts),
+        tuple((p.name, str(_n(p.estimates)), *(str(e) for e in p.estimates.values())) for p in parts),
     )
     marks = [_interval(part.name, part.estimates[results.main]) for part in parts]
     yield Plot(intervals(marks, results.main), f"{results.main} of {results.baseline} by {what}")
@@ -193,7 +191,7 @@ def _cells(found: dict[str, object], names: Iterable[str], results: Results, fir
             yield "–"
             continue
         estimate: Estimate = part.estimates[results.main]  # type: ignore[attr-defined]
-        yield percent(estimate) + ("" if estimate.n == usual[name] else f", n = {estimate.n}")
+        yield str(estimate) + ("" if estimate.n == usual[name] else f", n = {estimate.n}")
 
 
 def _n(estimates: dict[str, Estimate]) -> int:

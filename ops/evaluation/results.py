@@ -99,7 +99,7 @@ def results(judged: Judged, runs: Sequence[Run], baseline: str, notes: Sequence[
     tables = {run.configuration.name: _table(judged, run) for run in runs}
     rows = [_row(judged, run, tables[run.configuration.name], tables[baseline], groups, baseline) for run in runs]
     main = str(judged.measures[judged.main])
-    tested = [row.against[main].p if row.against else float("nan") for row in rows]
+    tested = [row.against[main].p if row.against else None for row in rows]
     adjusted = holm(tested)
     return Results(
         golden=golden.name,
@@ -113,10 +113,7 @@ def results(judged: Judged, runs: Sequence[Run], baseline: str, notes: Sequence[
         relevant_from=judged.relevant_from,
         seed=judged.seed,
         baseline=baseline,
-        rows=[
-            msgspec.structs.replace(row, adjusted_p=p if row.against else None)
-            for row, p in zip(rows, adjusted, strict=True)
-        ],
+        rows=[msgspec.structs.replace(row, adjusted_p=p) for row, p in zip(rows, adjusted, strict=True)],
     )
 
 

@@ -84,10 +84,14 @@ async def run_all(
 
 
 async def _prepare(connection: Connection, golden: GoldenSet, target: Target) -> list[str]:
+    notes = []
     if target.load:
-        return [await load(connection, golden.passages, target.place, target.written_at, target.load_timeout_s)]
-    await check_relevant(connection, [key for question in golden.questions[:1] for key in question.relevant])
-    return []
+        notes.append(await load(connection, golden.passages, target.place, target.written_at, target.load_timeout_s))
+    else:
+        await check_relevant(connection, [key for question in golden.questions[:1] for key in question.relevant])
+    if changed := await _outdated(connection):
+        notes.append(f"the indexes were built with another {', '.join(changed)} than runs now: `shinsen replay` first")
+    return notes
 
 
 @asynccontextmanager
@@ -105,16 +109,26 @@ async def _own_index(configuration: Configuration, golden: GoldenSet, target: Ta
     compared = None if target.url else read_settings(data=target.data).data.resolve() / SHARED_CACHE
     cache = compared if compared and compared.exists() else folder / SHARED_CACHE
     cache.parent.mkdir(parents=True, exist_ok=True)
-    settings = read_settings(data=folder / _folder_name(configuration), cache=cache, **configuration.settings)
+    settings = read_settings(
+        data=folder / _folder_name(configuration, golden, target.place), cache=cache, **configuration.settings
+    )
     async with connect_here(settings) as connection:
         await load(connection, golden.passages, target.place, target.written_at, target.load_timeout_s)
+        if await _outdated(connection):  # the folder is from an earlier evaluation
+            await connection.request("POST", "/v1/replay", endless=True)
         yield connection
 
 
-def _folder_name(configuration: Configuration) -> str:
-    """Equal settings share an index, whatever they are called."""
-    content = msgspec.json.encode(configuration.settings, enc_hook=str, order="deterministic")
-    return hashlib.sha256(content).hexdigest()[:16]
+def _folder_name(configuration: Configuration, golden: GoldenSet, place: Place) -> str:
+    """Equal settings over the same passages share an index, whatever they are called."""
+    content = hashlib.sha256(msgspec.json.encode([place, golden.passages]))
+    content.update(msgspec.json.encode(configuration.settings, enc_hook=str, order="deterministic"))
+    return content.hexdigest()[:16]
+
+
+async def _outdated(connection: Connection) -> list[str]:
+    """Return what the live indexes were built with in another version than runs now."""
+    return list((await connection.get("/v1/status")).get("outdated", ()))
 
 
 async def _searched(

@@ -26,12 +26,17 @@ class Estimate(msgspec.Struct, frozen=True):
     """A mean over questions with its interval at `LEVEL`."""
 
     mean: float
-    low: float
-    high: float
+    low: float | None
+    """None, like `high`, when there is one group only: that has no interval."""
+    high: float | None
     n: int
     """Questions."""
     groups: int
     """Groups of questions about the same documents."""
+
+    def __str__(self) -> str:
+        between = "" if self.low is None or self.high is None else f" ({self.low:.4f} to {self.high:.4f})"
+        return f"{self.mean:.4f}{between}"
 
 
 class Comparison(msgspec.Struct, frozen=True):
@@ -39,8 +44,8 @@ class Comparison(msgspec.Struct, frozen=True):
 
     difference: Estimate
     """Of the means: above 0 where the configuration is better."""
-    p: float
-    """Of a difference at least as large if the labels of each group were tossed; two-sided."""
+    p: float | None
+    """Of a difference at least as large if the labels of each group were tossed, two-sided; None with one group."""
     better: int
     """Questions on which the configuration is better."""
     worse: int
@@ -59,18 +64,18 @@ def estimates(table: Values, groups: Groups, seed: int = SEED) -> list[Estimate]
     """Return, for each column of values by question, its mean and percentile interval.
 
     The bootstrap of Efron and Tibshirani ("An Introduction to the Bootstrap", 1993, 13.3) with groups drawn with
-    replacement: how often each is drawn is multinomial. One group alone has no interval (NaN).
+    replacement: how often each is drawn is multinomial.
     """
     sums, sizes = _by_group(table, groups)
     means, number = table.mean(axis=0), len(sizes)
-    low = high = np.full(len(means), np.nan)
-    if number > 1:
-        drawn = np.random.default_rng(seed)
-        parts = []
-        for start in range(0, RESAMPLES, _BATCH):
-            times = drawn.multinomial(number, np.full(number, 1 / number), size=min(_BATCH, RESAMPLES - start))
-            parts.append((times @ sums) / (times @ sizes)[:, None])
-        low, high = np.quantile(np.concatenate(parts), [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
+    if number < 2:
+        return [Estimate(float(mean), None, None, len(table), number) for mean in means]
+    drawn = np.random.default_rng(seed)
+    parts = []
+    for start in range(0, RESAMPLES, _BATCH):
+        times = drawn.multinomial(number, np.full(number, 1 / number), size=min(_BATCH, RESAMPLES - start))
+        parts.append((times @ sums) / (times @ sizes)[:, None])
+    low, high = np.quantile(np.concatenate(parts), [(1 - LEVEL) / 2, (1 + LEVEL) / 2], axis=0)
     return [
         Estimate(float(mean), float(lower), float(upper), len(table), number)
         for mean, lower, upper in zip(means, low, high, strict=True)
@@ -90,18 +95,19 @@ def compared(ours: Values, baseline: Values, groups: Groups, seed: int = SEED) -
     sums = _by_group(table, groups)[0][:, 0]
     return Comparison(
         difference=estimates(table, groups, seed)[0],
-        p=_randomization(sums, seed) if len(sums) > 1 else float("nan"),
+        p=_randomization(sums, seed) if len(sums) > 1 else None,
         better=int((differences > 0).sum()),
         worse=int((differences < 0).sum()),
     )
 
 
-def holm(ps: Sequence[float]) -> list[float]:
-    """Adjust the p of several tests (Holm, 1979), keeping their order; NaN stays NaN and is no test."""
-    order = [number for number in np.argsort(ps, kind="stable").tolist() if not np.isnan(ps[number])]
-    adjusted, highest = [float("nan")] * len(ps), 0.0
-    for rank, number in enumerate(order):
-        highest = max(highest, min(1.0, ps[number] * (len(order) - rank)))
+def holm(ps: Sequence[float | None]) -> list[float | None]:
+    """Adjust the p of several tests (Holm, 1979), keeping their order; None is no test."""
+    tests = sorted((p, number) for number, p in enumerate(ps) if p is not None)
+    adjusted: list[float | None] = [None] * len(ps)
+    highest = 0.0
+    for rank, (p, number) in enumerate(tests):
+        highest = max(highest, min(1.0, p * (len(tests) - rank)))
         adjusted[number] = highest
     return adjusted
 

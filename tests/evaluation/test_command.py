@@ -83,7 +83,7 @@ def test_the_gate_ends_with_exit_code_1_and_says_by_how_much(running: Server, be
     assert missed.exit_code == 1
     said = " ".join(missed.output.split())
     assert (
-        "P@5 is 0.2000 (0.2000 to 0.2000, n = 3), below the bar of 0.5" in said and "MRR" not in said.split("error:")[1]
+        "P@5 is 0.2000 (0.2000 to 0.2000), n = 3, below the bar of 0.5" in said and "MRR" not in said.split("error:")[1]
     )
 
 
@@ -97,8 +97,8 @@ def test_what_is_no_bar_is_wrong_usage(bar: str, reason: str, running: Server, b
 
 def test_a_bar_for_a_kind_that_nobody_asked_is_wrong_usage(running: Server, beir: Path) -> None:
     place = ("--source", "demo", "--collection", "notes", "--url", running.url)
-    result = shinsen("eval", beir, *place, "--bar", "concept:P@1=.5")
-    assert result.exit_code == 2 and "no question is of kind 'concept'" in result.output
+    result = shinsen("eval", beir, *place, "--bar", "riddle:P@1=.5")
+    assert result.exit_code == 2 and "no question is of kind 'riddle'" in result.output
 
 
 class Backwards:
@@ -154,17 +154,25 @@ def test_configurations_in_one_table_with_paired_tests(running: Server, beir: Pa
 
 def test_settings_of_their_own_share_one_cache_and_keep_their_index(beir: Path, tmp_path: Path) -> None:
     file = tmp_path / "c.yaml"
-    words = write_lines(tmp_path / "words.csv", "word", "潤滑油")
+    mapping = 'source: eval\ncollection: passages\ntitle: "%s"\nbody: ["{body}"]\n'
+    mapping += "updated_at: updated_at\nacl: {default: [public]}\n"
+    write_lines(tmp_path / "maps" / "passages.yaml", mapping % "{title}")
     file.write_text(
-        "configurations:\n  - name: a\n    settings: {max_chunks: 50}\n"
-        f"  - name: b\n    settings: {{dictionary: {words.name}}}\n",
+        "configurations:\n  - name: a\n    settings: {max_chunks: 50}\n  - name: b\n    settings: {mappings: maps}\n",
         encoding="utf-8",
     )
     options = ("--configurations", file, "--folder", tmp_path / "own", "--data", tmp_path / "none")
-    shinsen_json("eval", beir, *options)
+    first = shinsen_json("eval", beir, *options)["results"]
     made = sorted(path.name for path in (tmp_path / "own").iterdir())
     assert "cache.db" in made and sum(1 for name in made if len(name) == 16) == 2
     assert not any((tmp_path / "own").glob("*/cache.db"))
+
+    # A file that was changed holds for the next run, though the folder is there already.
+    write_lines(tmp_path / "maps" / "passages.yaml", mapping % "報告 {title}")
+    again = shinsen_json("eval", beir, *options)["results"]
+    assert sorted(path.name for path in (tmp_path / "own").iterdir()) == made
+    before, after = (found["rows"][1]["profile"]["mappings"] for found in (first, again))
+    assert before != after
 
 
 @pytest.mark.parametrize(

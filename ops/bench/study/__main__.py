@@ -17,7 +17,7 @@ from ops.evaluation.configurations import Configuration, read_configurations
 from ops.evaluation.formats import Place, read_golden
 from ops.evaluation.golden import GoldenSet, chosen
 from ops.evaluation.measures import MAIN
-from ops.evaluation.report import provenance
+from ops.evaluation.report import provenance, signed
 from ops.evaluation.results import Judged, Results, Row, results
 from ops.evaluation.running import Run, Target, run_all
 from ops.tuning.samples import Golden, some
@@ -160,7 +160,7 @@ def _cell(column: Column, name: str) -> str:
         return f"**{value}**"
     gap = row.against[main].difference
     sure = "*" if row.adjusted_p is not None and row.adjusted_p < SURE else ""
-    return f"{value}<br>{gap.mean:+.4f}{sure} ({gap.low:+.4f} to {gap.high:+.4f})"
+    return f"{value}<br>{signed(gap).replace(' (', f'{sure} (', 1)}"
 
 
 if __name__ == "__main__":
