@@ -71,6 +71,13 @@ soak-stack: $(DEV) ## The stack's part of it, ten faults a round; ROUNDS=7-19 go
 eval: $(DEV) ## The demo's golden questions over DATA (run `make run` once before)
 	$(VENV)/bin/shinsen eval ops/demo/golden.jsonl --data $(DATA) $(ARGS)
 
+.PHONY: eval-shared
+eval-shared: $(DEV) ## 4,442 and 220 questions over ../shared/data (half an hour to load once); reports in ops/bench/evaluation
+	$(VENV)/bin/shinsen eval ../shared/data/retrieval-ja --source shared --load --data .shinsen-eval/shared \
+		--report ops/bench/evaluation/shared $(ARGS)
+	$(VENV)/bin/shinsen eval ops/bench/questions/shared.jsonl --data .shinsen-eval/shared \
+		--report ops/bench/evaluation/independent $(ARGS)
+
 .PHONY: stack
 stack: $(DEV) ## The whole stack without Docker, until Ctrl-C: servers, topics, workers, API at PORT (see ops/stack)
 	@exec $(PY) -m ops.stack run --sparql $(SPARQL) --workers $(WORKERS) --port $(PORT) --data $(STACK) $(ARGS)
