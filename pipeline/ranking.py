@@ -44,7 +44,7 @@ def ranking_for(ranking: RankingModel, encoder: str) -> RankingModel:
     """Return the weights for this encoder; where they were fitted with another, plain ones for the dense list."""
     if not encoder or not ranking.encoder or _family(encoder) == _family(ranking.encoder):
         return ranking
-    log.warning(
+    log.info(
         "ranking_of_another_encoder",
         fitted_with=ranking.encoder,
         runs=encoder,
