@@ -69,7 +69,7 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
     results: Results
     missed: list[str]
-    """A sentence for each bar that was not reached."""
+    """A sentence for each bar that was not reached, and for each report that could not be written."""
     files: list[Path]
     """Reports written."""
 
@@ -86,17 +86,21 @@ async def evaluate(plan: Plan, arguments: Sequence[str], tell: Tell) -> Verdict:
     compared = read_configurations(plan.configurations, plan.baseline) if plan.configurations else ONE
     if plan.baseline and not plan.configurations:
         raise InvalidConfiguration("--baseline names one of several configurations: give their file, too")
+    for file in _report_files(plan):
+        _writable(file)
     target = plan.target(golden)
     outcome = await run_all(golden, compared.configurations, target, tell)
     judged = Judged(golden, measures, plan.relevant_from, plan.seed)
     found = results(judged, outcome.runs, compared.baseline, outcome.notes)
     source = provenance(arguments, f"{plan.top_k} passages asked for, {plan.at_once} questions at a time.")
-    files = []
-    if plan.report:
-        blocks = laid_out(found, source, texts=plan.texts)
-        for ending, content in ((".md", markdown(blocks)), (".html", html(blocks))):
-            files.append(_write(plan.report, ending, content))
-    return Verdict(results=found, missed=missed(bars, found), files=files)
+    files, failed = _report_files(plan), []
+    blocks = laid_out(found, source, texts=plan.texts)
+    for file, content in zip(files, (markdown(blocks), html(blocks)), strict=False):
+        try:
+            file.write_text(content, encoding="utf-8")
+        except OSError as error:  # the figures took long: they are shown all the same
+            failed.append(f"{file} could not be written: {error.strerror or error}")
+    return Verdict(results=found, missed=[*missed(bars, found), *failed], files=files if not failed else [])
 
 
 def _golden(plan: Plan) -> GoldenSet:
@@ -114,12 +118,22 @@ def _golden(plan: Plan) -> GoldenSet:
     return golden
 
 
-def _write(path: Path, ending: str, content: str) -> Path:
+def _report_files(plan: Plan) -> list[Path]:
+    """Return NAME.md and NAME.html, or nothing when no report is wanted. Absolute: the folder may go away meanwhile."""
+    if plan.report is None:
+        return []
+    path = plan.report.absolute()
     known = path.suffix.lower() in (".md", ".html")
-    file = path.with_suffix(ending) if known else path.with_name(path.name + ending)
+    return [path.with_suffix(end) if known else path.with_name(path.name + end) for end in (".md", ".html")]
+
+
+def _writable(file: Path) -> None:
+    """Refuse before the questions are asked, not after. Raises InvalidConfiguration."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(content, encoding="utf-8")
+        there = file.exists()
+        file.open("ab").close()
+        if not there:
+            file.unlink()
     except OSError as error:
         raise InvalidConfiguration(f"{file} cannot be written: {error.strerror or error}") from error
-    return file

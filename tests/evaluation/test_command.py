@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from ops.evaluation.formats import Place
 from ops.evaluation.golden import GoldenQuestion, GoldenSet
+from ops.evaluation.running import run_all
 from tests.evaluation.test_formats import write_lines
 from tests.ops.commands import Server, server, shinsen, shinsen_json
 
@@ -217,6 +219,28 @@ def test_the_reports(running: Server, beir: Path, tmp_path: Path) -> None:
     assert "<script" not in page and not re.search(r'(src|href)="', page) and "潤滑油の交換" in page
     pictures = re.findall(r"<svg.*?</svg>", page, re.DOTALL)
     assert pictures and all(ElementTree.fromstring(svg).tag.endswith("svg") for svg in pictures)
+
+
+def test_a_report_that_cannot_be_written_is_told_before_the_questions_are_asked(beir: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    result = shinsen("eval", beir, "--report", tmp_path / "file" / "r", "--url", "http://127.0.0.1:9")
+    assert result.exit_code == 2 and "cannot be written" in result.output  # not 3: nobody was asked
+
+
+def test_figures_are_shown_when_the_report_cannot_be_written_any_more(
+    running: Server, beir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "r"
+
+    async def gone(*arguments: Any) -> Any:
+        found = await run_all(*arguments)
+        shutil.rmtree(folder)
+        return found
+
+    monkeypatch.setattr("ops.evaluation.plan.run_all", gone)
+    found = asked(running, beir, "--report", folder / "x", code=1)
+    assert found["results"]["rows"][0]["whole"]["estimates"]["MRR"]["mean"] == 1.0
+    assert "could not be written" in found["missed"][0] and found["files"] == []
 
 
 def test_what_stands_in_a_set_is_never_markup(tmp_path: Path, running: Server) -> None:
