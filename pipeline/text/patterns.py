@@ -11,6 +11,7 @@ from pipeline.errors import InvalidConfiguration
 from pipeline.text.identifiers import IdentifierPattern, Identifiers, compile_pattern
 from pipeline.text.slow_patterns import TOO_SLOW, explodes
 
+_SLOW_S = 0.05
 _PROBE_LENGTHS = (12, 16, 20, 24, 120)
 """An exponential pattern is over the limit at 24 characters; at 120 also one of high power."""
 
@@ -62,7 +63,7 @@ def _probe(pattern: str) -> None:
     if re.compile(pattern).fullmatch(""):
         raise ValueError("it matches the empty text")
     compiled = compile_pattern(pattern)
-    if explodes(compiled, (text for length in _PROBE_LENGTHS for text in _probes(pattern, length))):
+    if explodes(compiled, (text for length in _PROBE_LENGTHS for text in _probes(pattern, length)), _SLOW_S):
         raise ValueError(f"it {TOO_SLOW}")
 
 

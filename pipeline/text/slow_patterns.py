@@ -7,15 +7,14 @@ import re
 from collections.abc import Iterable
 from time import thread_time
 
-_SLOW_S = 0.1
-"""Processor time of one search."""
 TOO_SLOW = "takes too long on repeated characters: avoid repeats inside repeats"
 
 
-def explodes(compiled: re.Pattern[str], texts: Iterable[str]) -> bool:
-    """Try texts of growing length; an exponential pattern is over the limit long before the last."""
+def explodes(compiled: re.Pattern[str], texts: Iterable[str], limit_s: float) -> bool:
+    """Try texts of growing length; an exponential pattern is over the limit (processor time of one search) long before
+    the last."""
     # Twice: other things that the processor did in the first run may count as this thread's.
-    return any(_cost(compiled, text) > _SLOW_S and _cost(compiled, text) > _SLOW_S for text in texts)
+    return any(_cost(compiled, text) > limit_s and _cost(compiled, text) > limit_s for text in texts)
 
 
 def _cost(compiled: re.Pattern[str], text: str) -> float:

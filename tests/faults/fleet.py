@@ -4,6 +4,7 @@ import asyncio
 import random
 import signal
 import subprocess
+import time
 from collections import Counter
 
 from tests.stack.worker import Stack
@@ -13,6 +14,8 @@ WRONG_CONFIGURATION = 2
 RESTART_PAUSE_S = 0.5
 TERM_WAIT_S = 90.0
 """A worker finishes its batch when told to stop, and may have to wait for a store."""
+LISTENS_S = 20.0
+"""From its start until a worker listens to signals, on a busy machine."""
 
 
 class Fleet:
@@ -24,6 +27,8 @@ class Fleet:
         self.workers: list[Worker] = []
         self.ended: Counter[str] = Counter()
         """How workers ended that nobody had told to."""
+        self._started = time.monotonic()
+        """When the youngest was."""
 
     async def supervise(self) -> None:
         """Until cancelled."""
@@ -36,6 +41,7 @@ class Fleet:
                 await asyncio.sleep(RESTART_PAUSE_S)
             while len(self.workers) < self.wanted:
                 self.workers.append(self.stack.start())
+                self._started = time.monotonic()
             await asyncio.sleep(0.1)
 
     def take(self, worker: Worker | None = None) -> Worker | None:
@@ -62,6 +68,8 @@ class Fleet:
     async def stop(self) -> list[int]:
         """End all workers in order; return their exit codes."""
         self.wanted = 0
+        # One that was started a moment ago does not listen to signals yet.
+        await asyncio.sleep(max(0.0, self._started + LISTENS_S - time.monotonic()))
         leaving = [worker for worker in iter(self.take, None) if worker is not None]
         return list(await asyncio.gather(*(self.terminate(worker) for worker in leaving)))
 

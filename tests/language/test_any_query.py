@@ -1,6 +1,5 @@
 """No question of any bytes fails or is slow, through `POST /v1/search` with the real analyzer."""
 
-import asyncio
 import json
 import time
 
@@ -13,8 +12,10 @@ from schemas.query import MAX_QUESTION
 
 pytestmark = [pytest.mark.models, pytest.mark.asyncio(loop_scope="module")]
 
-SLOW_S, LATE_S = 2.0, 20.0
-"""Of this process's processor time, and by the clock: the machine does other things, too. Most take milliseconds."""
+SLOW_S = 2.0
+"""On a machine that does other things, too; most take a few milliseconds."""
+TRIES = 3
+"""One slow answer may be the machine's; a slow question is slow each time."""
 
 ANY = st.text(st.characters(exclude_categories=()), max_size=200)
 SYMBOLS = st.text(st.sampled_from("、。・「」()[]{}<>!?\"'`~^|\\/*+-=_:;,.@#$%&ー〜…※→ \t\n\u3000"), max_size=80)
@@ -58,11 +59,9 @@ QUESTIONS = st.one_of(ANY, SYMBOLS, STOP_WORDS, SYNTAX, CONTROLS, NUMBERS, LONG)
 
 
 async def ask(client: httpx.AsyncClient, content: bytes) -> tuple[int, float]:
-    """Return the status and the processor time. Raises TimeoutError when the answer does not come."""
-    started = time.process_time()
-    async with asyncio.timeout(LATE_S):
-        response = await client.post("/v1/search", content=content, headers={"content-type": "application/json"})
-    return response.status_code, time.process_time() - started
+    started = time.perf_counter()
+    response = await client.post("/v1/search", content=content, headers={"content-type": "application/json"})
+    return response.status_code, time.perf_counter() - started
 
 
 @given(question=QUESTIONS)
@@ -74,9 +73,12 @@ async def ask(client: httpx.AsyncClient, content: bytes) -> tuple[int, float]:
 )
 async def test_any_question_is_answered_in_time(client: httpx.AsyncClient, question: str) -> None:
     whole = question.encode("utf-8", "replace").decode()
-    status, seconds = await ask(client, json.dumps({"query": whole, "top_k": 20}).encode())
-    assert status == 200
-    assert seconds < SLOW_S
+    for _ in range(TRIES):
+        status, seconds = await ask(client, json.dumps({"query": whole, "top_k": 20}).encode())
+        assert status == 200
+        if seconds < SLOW_S:
+            return
+    raise AssertionError(f"{seconds:.1f} s, {TRIES} times over {SLOW_S:g} s")
 
 
 @given(question=ANY)

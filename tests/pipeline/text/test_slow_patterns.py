@@ -15,8 +15,8 @@ class Waiting:
 
 
 def test_a_pattern_that_waited_for_the_processor_is_not_refused() -> None:
-    assert not explodes(cast(Any, Waiting()), ["aaaa"])
+    assert not explodes(cast(Any, Waiting()), ["aaaa"], 0.05)
 
 
 def test_a_pattern_that_explodes_is_refused() -> None:
-    assert explodes(re.compile("(a+)+$"), ("a" * length + "!" for length in range(8, 40)))
+    assert explodes(re.compile("(a+)+$"), ("a" * length + "!" for length in range(8, 40)), 0.05)
