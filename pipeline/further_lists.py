@@ -6,9 +6,7 @@ is cached by content and model.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Generic, Protocol, TypeVar
-
-import msgspec
+from typing import Generic, TypeVar
 
 from pipeline.ports.cache import Cache
 from pipeline.ports.multi_vector_encoder import Matrix, MultiVectorEncoder
@@ -20,28 +18,6 @@ UNMEASURED = "adapter only, quality unmeasured"
 _BATCH = 16
 """Passages encoded and cached together: what was done when the time ran out is there the next time."""
 Encoding = TypeVar("Encoding")
-
-
-class Scorer(Protocol):
-    """Scores passages against a question; errors as those of its encoder."""
-
-    model: str
-
-    async def scores(self, question: str, passages: Sequence[str], *, budget_s: float) -> list[float]:
-        """Return one finite score per passage, higher is better."""
-
-    async def close(self) -> None:
-        """Let go of the encoder; idempotent."""
-
-
-class FurtherList(msgspec.Struct, frozen=True, kw_only=True):
-    """One further list."""
-
-    name: str
-    """`sparse` or `late`."""
-    weight: float
-    """Share of the fused score, above 0; the lists before share the rest."""
-    scorer: Scorer
 
 
 class _Encodings(Generic[Encoding]):

@@ -3,8 +3,9 @@
 from pipeline.backends.encoders_http import MOST_BYTES, JinaMultiVectorEncoder, TeiSparseEncoder
 from pipeline.backends.model_server import ModelServer
 from pipeline.errors import InvalidConfiguration
-from pipeline.further_lists import FurtherList, LateScorer, Scorer, SparseScorer
+from pipeline.further_lists import LateScorer, SparseScorer
 from pipeline.ports.cache import Cache
+from pipeline.ports.further_list import FurtherList, Scorer
 from pipeline.settings import Settings
 
 

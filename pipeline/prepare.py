@@ -14,6 +14,7 @@ from pipeline.ports.models import Analyzer, Embedder
 from pipeline.steps.chunk import ChunkLimits, chunk
 from pipeline.steps.map import map_record
 from pipeline.steps.vocabulary import Vocabulary
+from pipeline.text.embeddable import passage_text
 from schemas.change_event import Lane, split_document_key
 from schemas.document import Analysis, Chunk, Document, Stage
 from schemas.knowledge import Mention
@@ -40,8 +41,8 @@ def content_hash(text: str) -> str:
 
 
 def passage(document: Document, piece: Chunk) -> str:
-    """Return what is embedded: title and headings before the text, which retrieval gains from."""
-    return "\n".join(part for part in (document.title, *piece.headings, piece.text) if part)
+    """Return what is embedded."""
+    return passage_text(document.title, piece.headings, piece.text)
 
 
 class Preparer:

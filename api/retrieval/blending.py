@@ -10,9 +10,11 @@ from typing import Any
 
 import msgspec
 
-from api.retrieval.passages import Passage
+from api.retrieval.passages import Passage, moved
 from pipeline.errors import BackendUnavailable, ModelFailed
-from pipeline.further_lists import UNMEASURED, FurtherList
+from pipeline.further_lists import UNMEASURED
+from pipeline.ports.further_list import FurtherList
+from pipeline.text.embeddable import passage_text
 
 
 class Blended(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,7 +30,7 @@ async def blend(lists: Sequence[FurtherList], budget_s: float, question: str, pa
     Each list is scaled to 0..1 over these passages, like the lists that were fused before; those share the weight that
     the further ones leave. As after reranking, the places keep the first stage's scores.
     """
-    texts = [_text(passage) for passage in passages]
+    texts = [passage_text(one.candidate.manifest.title, one.headings, one.text) for one in passages]
     answers = await asyncio.gather(*(_scores(one, budget_s, question, texts) for one in lists))
     scored = [(one, found) for one, found in zip(lists, answers, strict=True) if not isinstance(found, str)]
     rest = 1 - sum(one.weight for one, _ in scored)
@@ -38,7 +40,7 @@ async def blend(lists: Sequence[FurtherList], budget_s: float, question: str, pa
     order = sorted(range(len(passages)), key=lambda n: (-passages[n].candidate.exact, -round(total[n], 9), n))
     told = [{one.name: found[n] for one, found in scored} for n in range(len(passages))]
     return Blended(
-        passages=[_moved(passages[n], told[n], passages[place]) for place, n in enumerate(order)],
+        passages=[moved(passages[n], passages[place], lists=told[n]) for place, n in enumerate(order)],
         notes=[found for found in answers if isinstance(found, str)],
     )
 
@@ -65,13 +67,3 @@ async def _scores(one: FurtherList, budget_s: float, question: str, texts: Seque
 def _relative(scores: Sequence[float]) -> list[float]:
     top, bottom = max(scores, default=0.0), min(scores, default=0.0)
     return [(score - bottom) / (top - bottom) if top > bottom else 1.0 for score in scores]
-
-
-def _text(passage: Passage) -> str:
-    """Title, headings and text, as they are embedded too."""
-    return "\n".join(part for part in (passage.candidate.manifest.title, *passage.headings, passage.text) if part)
-
-
-def _moved(passage: Passage, lists: dict[str, float], place: Passage) -> Passage:
-    candidate = msgspec.structs.replace(passage.candidate, score=place.candidate.score, lists=lists)
-    return msgspec.structs.replace(passage, candidate=candidate, score=place.score)

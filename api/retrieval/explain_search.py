@@ -26,9 +26,9 @@ def explain_search(
         "candidates": len(found),
         "further_lists": lists_info(reader.runtime.further),
     }
-    if reader.reranked is None:
+    if reader.explained is None:
         return explained
-    asked, passages = reader.reranked
+    asked, passages = reader.explained()
     table = features(asked, list(passages.values()))
     given = weights(reader.runtime.ranking, question.query_type, plan.alpha)
     named = {

@@ -65,11 +65,12 @@ async def read_passages(reader: Reader, candidates: Sequence[Candidate], source:
 
 async def _indexed(reader: Reader, candidates: Sequence[Candidate], source: str) -> list[Passage]:
     chunks = await reader.indexes.chunks.get([candidate.id for candidate in candidates], vectors=False)
+    highest = _highest(candidates)
     return [
         _passage(
             candidate,
             source,
-            candidates,
+            highest,
             chunk.text,
             chunk.headings,
             chunk.analysis.terms,
@@ -87,25 +88,38 @@ async def _recorded(reader: Reader, candidates: Sequence[Candidate], source: str
     chunks = [one for one in await record_chunks(reader, documents) if one.ref.id in asked]
     terms = await terms_of(reader, chunks)
     found = {one.ref.id: (one, its) for one, its in zip(chunks, terms, strict=True)}
+    highest = _highest(candidates)
     return [
-        _passage(candidate, source, candidates, one.text, one.headings, its)
+        _passage(candidate, source, highest, one.text, one.headings, its)
         for candidate in candidates
         if candidate.id in found
         for one, its in [found[candidate.id]]
     ]
 
 
+def _highest(candidates: Sequence[Candidate]) -> float:
+    return max((one.score for one in candidates), default=0.0) or 1.0
+
+
+def moved(passage: Passage, place: Passage, **known: Any) -> Passage:
+    """Return a passage at another's place, with what is now known of it (members of its candidate).
+
+    Places keep their scores, so that what is compared with those (thresholds, the rest of a list) still means the same.
+    """
+    candidate = msgspec.structs.replace(passage.candidate, score=place.candidate.score, **known)
+    return msgspec.structs.replace(passage, candidate=candidate, score=place.score)
+
+
 def _passage(
     candidate: Candidate,
     source: str,
-    among: Sequence[Candidate],
+    highest: float,
     text: str,
     headings: tuple[str, ...],
     terms: Iterable[str],
     title_terms: tuple[str, ...] = (),
     bigrams: tuple[str, ...] = (),
 ) -> Passage:
-    highest = max((one.score for one in among), default=0.0) or 1.0
     return Passage(
         candidate=candidate,
         text=text,

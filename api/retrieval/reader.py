@@ -1,7 +1,7 @@
 """One request's view of the indexes: pinned generation, the asker's classes, and what is live now."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 
 from api.retrieval.access import Asker, permitted_classes
@@ -26,8 +26,8 @@ class Reader:
         """What went wrong while reading without failing the request, for the answer's warnings."""
         self.rerank_s = 0.0
         """Seconds that the second stage took."""
-        self.reranked: tuple[RerankQuestion, dict[str, RerankPassage]] | None = None
-        """What the second stage was asked, by chunk, for explanations."""
+        self.explained: Callable[[], tuple[RerankQuestion, dict[str, RerankPassage]]] | None = None
+        """Says what the second stage was asked, by chunk; None when there was none."""
 
     @property
     def generation(self) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from api.retrieval.passages import Passage
+from api.retrieval.passages import Passage, moved
 from api.retrieval.question import MAX_BIGRAMS, AnalyzedQuestion
 from pipeline.errors import BackendUnavailable, ModelFailed
 from pipeline.ports.reranker import Reranker, RerankPassage, RerankQuestion
@@ -66,13 +66,7 @@ def _check(scores: Sequence[float], expected: int) -> None:
 
 def _ordered(passages: Sequence[Passage], scores: Sequence[float]) -> list[Passage]:
     order = sorted(range(len(passages)), key=lambda n: (-passages[n].candidate.exact, -scores[n], n))
-    return [_moved(passages[n], scores[n], passages[place]) for place, n in enumerate(order)]
-
-
-def _moved(passage: Passage, score: float, place: Passage) -> Passage:
-    """Return the passage with its own rerank score and the first stage's score of the place it now has."""
-    candidate = msgspec.structs.replace(passage.candidate, score=place.candidate.score, rerank=score)
-    return msgspec.structs.replace(passage, candidate=candidate, score=place.score)
+    return [moved(passages[n], passages[place], rerank=scores[n]) for place, n in enumerate(order)]
 
 
 def asked(question: AnalyzedQuestion, alpha: float | None = None) -> RerankQuestion:

@@ -51,7 +51,7 @@ async def _reranked(
 ) -> tuple[list[Candidate], list[Passage]]:
     """Rerank the head."""
     head = _head(found, passages)
-    reader.reranked = asked(question, stage.alpha), {passage.candidate.id: seen(passage) for passage in head}
+    reader.explained = lambda: (asked(question, stage.alpha), {one.candidate.id: seen(one) for one in head})
     done = await rerank(stage, question, head)
     reader.rerank_s = done.seconds
     if done.note:

@@ -13,6 +13,7 @@ import msgspec
 
 from pipeline.backends.model_server import ModelServer, decoded, sendable
 from pipeline.ports.reranker import RerankPassage, RerankQuestion
+from pipeline.text.embeddable import passage_text
 
 QUESTION_CHARACTERS = 2_000
 PASSAGE_CHARACTERS = 4_000
@@ -47,7 +48,7 @@ class HttpReranker:
         """See Reranker.rerank."""
         if not passages:
             return []
-        documents = [passage_text(passage) for passage in passages]
+        documents = [shown(passage) for passage in passages]
         query = sendable(question.text, QUESTION_CHARACTERS)
         body = {"model": self.model, "query": query, "documents": documents, "top_n": len(documents)}
         answer = await self._server.post(self._server.versioned("/v1") + "/rerank", body, budget_s)
@@ -75,7 +76,7 @@ class TeiReranker:
         return [score for part in scored for score in part]
 
     async def _part(self, question: RerankQuestion, passages: Sequence[RerankPassage], budget_s: float) -> list[float]:
-        texts = [passage_text(passage) for passage in passages]
+        texts = [shown(passage) for passage in passages]
         body = {"query": sendable(question.text, QUESTION_CHARACTERS), "texts": texts, "truncate": True}
         answer = await self._server.post("/rerank", body, budget_s)
         found = [(one.index, one.score) for one in decoded(self._server, answer, list[_Score])]
@@ -86,9 +87,9 @@ class TeiReranker:
         await self._server.close()
 
 
-def passage_text(passage: RerankPassage, characters: int = PASSAGE_CHARACTERS) -> str:
-    """Return title, headings and text, as they are embedded too."""
-    return sendable("\n".join(part for part in (passage.title, *passage.headings, passage.text) if part), characters)
+def shown(passage: RerankPassage, characters: int = PASSAGE_CHARACTERS) -> str:
+    """Return what a model is shown of a passage."""
+    return sendable(passage_text(passage.title, passage.headings, passage.text), characters)
 
 
 def in_order(server: ModelServer, found: Sequence[tuple[int, float]], expected: int) -> list[float]:

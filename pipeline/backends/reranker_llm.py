@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from pipeline.backends.model_server import ModelServer, decoded, sendable
-from pipeline.backends.reranker_http import QUESTION_CHARACTERS, in_order, passage_text
+from pipeline.backends.reranker_http import QUESTION_CHARACTERS, in_order, shown
 from pipeline.ports.reranker import RerankPassage, RerankQuestion
 
 HIGHEST = 3
@@ -74,7 +74,7 @@ class LlmReranker:
 
     def _request(self, question: RerankQuestion, passages: Sequence[RerankPassage]) -> dict[str, Any]:
         share = min(_MOST, max(_LEAST, ALL_CHARACTERS // len(passages)))
-        texts = [{"n": n, "text": passage_text(passage, share)} for n, passage in enumerate(passages, 1)]
+        texts = [{"n": n, "text": shown(passage, share)} for n, passage in enumerate(passages, 1)]
         asked = {"question": sendable(question.text, QUESTION_CHARACTERS), "passages": texts}
         schema = {"name": "grades", "strict": True, "schema": _SCHEMA}
         return {

@@ -17,10 +17,10 @@ from pipeline.embedded.generations import EmbeddedGenerations
 from pipeline.embedded.intake import Intake
 from pipeline.embedded.signals import EmbeddedSignals
 from pipeline.errors import InvalidQuery, NotFresh
-from pipeline.further_lists import FurtherList
 from pipeline.generations import Opener, OpenGeneration
 from pipeline.mapping import Mappings
 from pipeline.ports.change_log import ChangeLog
+from pipeline.ports.further_list import FurtherList
 from pipeline.ports.models import Analyzer, Embedder
 from pipeline.ports.reranker import Reranker
 from pipeline.ports.runtime import Indexes, Submission, Watermarks, progress_of

@@ -6,8 +6,8 @@ from typing import Any, Protocol
 
 import msgspec
 
-from pipeline.further_lists import FurtherList
 from pipeline.mapping import Mappings
+from pipeline.ports.further_list import FurtherList
 from pipeline.ports.generations import Indexes
 from pipeline.ports.models import Analyzer, Embedder
 from pipeline.ports.replays import Replays

@@ -10,8 +10,8 @@ import msgspec
 from pipeline.clock import Clock
 from pipeline.digest import digest
 from pipeline.errors import BackendUnavailable, NotFresh
-from pipeline.further_lists import FurtherList
 from pipeline.mapping import Mappings
+from pipeline.ports.further_list import FurtherList
 from pipeline.ports.models import Analyzer, Embedder
 from pipeline.ports.reranker import Reranker
 from pipeline.ports.runtime import Indexes, Submission, Watermarks, progress_of

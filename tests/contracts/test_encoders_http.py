@@ -13,8 +13,9 @@ from pipeline.backends.cache_sqlite import SqliteCache
 from pipeline.backends.encoders_http import JinaMultiVectorEncoder, TeiSparseEncoder
 from pipeline.backends.model_server import ModelServer
 from pipeline.errors import BackendUnavailable, InvalidConfiguration, ModelFailed
-from pipeline.further_lists import LateScorer, Scorer, SparseScorer
+from pipeline.further_lists import LateScorer, SparseScorer
 from pipeline.further_wiring import further_lists
+from pipeline.ports.further_list import Scorer
 from pipeline.settings import Settings
 from pipeline.steps.late_interaction import dot, max_sim, pack_matrix, pack_sparse, unpack_matrix, unpack_sparse
 from tests.contracts.encoders import BRAKE, LUNCH, QUESTION, MultiVectorEncoderContract, SparseEncoderContract
