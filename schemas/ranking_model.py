@@ -9,7 +9,7 @@ class FittedOn(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     questions: int
     digest: str
-    """Of the file: eight hex digits."""
+    """Of questions and grades: eight hex digits."""
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True):

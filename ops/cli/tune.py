@@ -14,16 +14,18 @@ from ops.cli.exits import Exit, fail, run_command
 from ops.cli.options import Data, Json, Url, check_place
 from ops.cli.show import OUT, print_json, print_table
 from ops.connection import connect
-from ops.tuning.samples import BadGolden, Golden, GoldenSet, collect, read_golden, some, told
+from ops.evaluation.formats import Place, read_golden
+from ops.tuning.samples import SampleSet, collect, some
 from ops.tuning.tuning import Tuned, tune
 from pipeline.ranking import dump_ranking
 from pipeline.steps.rank_features import FEATURES
+from schemas.ranking_model import FittedOn
 
 _RESAMPLES = 2_000
 
 
 def tune_weights(
-    golden: Annotated[list[Path] | None, typer.Argument(help="Golden sets: JSONL of {question, relevant}.")] = None,
+    golden: Annotated[list[Path] | None, typer.Argument(help="Golden sets, as `shinsen eval` takes them.")] = None,
     out: Annotated[Path, typer.Option("--out", help="Where to write the weights; name it in SHINSEN_RANKING.")] = Path(
         "ranking.yaml"
     ),
@@ -45,8 +47,7 @@ def tune_weights(
     """
     check_place(url, data)
 
-    given = [(path, some(_read(path), most, seed)) for path in golden or []]
-    sets = run_command(_collected(given, url, data)) if given else []
+    sets = run_command(_collected(golden, most, seed, url, data)) if golden else []
     if keep is not None:
         keep.write_bytes(msgspec.json.encode(sets))
         OUT.print(f"{sum(len(one.questions) for one in sets)} questions kept in {keep}", markup=False)
@@ -62,21 +63,25 @@ def tune_weights(
         _print(tuned, out, seed)
 
 
-async def _collected(given: Sequence[tuple[Path, list[Golden]]], url: str | None, data: Path | None) -> list[GoldenSet]:
+async def _collected(
+    paths: Sequence[Path], most: int, seed: int, url: str | None, data: Path | None
+) -> list[SampleSet]:
+    given = [(path, read_golden(path, Place())) for path in paths]
     async with connect(url=url, data=data) as connection:
-        return [await collect(connection, told(path, len(asked)), asked) for path, asked in given]
+        return [
+            await collect(
+                connection,
+                FittedOn(name=path.stem, questions=len(asked), digest=golden.fingerprint()[:8]),
+                asked,
+            )
+            for path, golden in given
+            for asked in [some(golden.questions, most, seed)]
+        ]
 
 
-def _read(path: Path) -> list[Golden]:
+def _kept(path: Path) -> list[SampleSet]:
     try:
-        return read_golden(path)
-    except BadGolden as error:
-        fail(str(error), Exit.USAGE)
-
-
-def _kept(path: Path) -> list[GoldenSet]:
-    try:
-        sets = msgspec.json.decode(path.read_bytes(), type=list[GoldenSet])
+        sets = msgspec.json.decode(path.read_bytes(), type=list[SampleSet])
     except (OSError, msgspec.DecodeError) as error:
         fail(f"{path}: no samples ({error}); `shinsen tune --keep` writes them", Exit.USAGE)
     if any(one.features != FEATURES for one in sets):

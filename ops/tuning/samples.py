@@ -2,33 +2,19 @@
 
 import hashlib
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 
 from ops.connection import Connection
+from ops.evaluation.golden import GoldenQuestion
 from ops.tuning.fit import Sample, ideal
-from pipeline.errors import ShinsenError
 from pipeline.steps.rank_features import FEATURES
 from schemas.ranking_model import FittedOn
 
 POOL = 50
 """Candidates that the second stage sees."""
-
-
-class BadGolden(ShinsenError):
-    """A golden set cannot be read: the message says file and line."""
-
-
-class Golden(msgspec.Struct, frozen=True):
-    """A question with its graded documents."""
-
-    question: str
-    relevant: dict[str, int]
-    split: str = ""
-    """`heldout` questions are never fitted on."""
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,8 +42,8 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class GoldenSet(msgspec.Struct, frozen=True, kw_only=True):
-    """A golden set with its candidates."""
+class SampleSet(msgspec.Struct, frozen=True, kw_only=True):
+    """The candidates of a golden set's questions."""
 
     told: FittedOn
     encoder: str
@@ -66,32 +52,7 @@ class GoldenSet(msgspec.Struct, frozen=True, kw_only=True):
     questions: list[Kept]
 
 
-def read_golden(path: Path) -> list[Golden]:
-    """Read a golden JSONL. Raises BadGolden with file and line."""
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise BadGolden(f"{path} cannot be read: {error}") from error
-    found = []
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            found.append(msgspec.json.decode(line, type=Golden))
-        except msgspec.DecodeError as error:
-            raise BadGolden(
-                f"{path}:{number}: {error}; a line is {{question, relevant: {{document: grade}}}}"
-            ) from error
-    return found
-
-
-def told(path: Path, questions: int) -> FittedOn:
-    """Return what is told of a set in the file of weights."""
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()[:8]
-    return FittedOn(name=path.stem, questions=questions, digest=digest)
-
-
-def some(questions: Sequence[Golden], most: int, seed: int) -> list[Golden]:
+def some(questions: Sequence[GoldenQuestion], most: int, seed: int) -> list[GoldenQuestion]:
     """Return at most so many, the same for the same seed."""
     if not most or len(questions) <= most:
         return list(questions)
@@ -99,11 +60,11 @@ def some(questions: Sequence[Golden], most: int, seed: int) -> list[Golden]:
     return [questions[n] for n in sorted(chosen)]
 
 
-async def collect(connection: Connection, told: FittedOn, questions: Sequence[Golden]) -> GoldenSet:
+async def collect(connection: Connection, told: FittedOn, questions: Sequence[GoldenQuestion]) -> SampleSet:
     """Ask all questions, one after the other."""
     status = await connection.get("/v1/status")
     versions: dict[str, str] = next(g["versions"] for g in status["generations"] if g["state"] == "live")
-    return GoldenSet(
+    return SampleSet(
         told=told,
         encoder=versions.get("embedder", ""),
         analyzer=versions.get("analyzer", ""),
@@ -112,7 +73,7 @@ async def collect(connection: Connection, told: FittedOn, questions: Sequence[Go
     )
 
 
-async def _asked(connection: Connection, golden: Golden) -> Kept:
+async def _asked(connection: Connection, golden: GoldenQuestion) -> Kept:
     body = {"query": golden.question, "top_k": POOL, "explain": True}
     response = await connection.post("/v1/search", json=body)
     rows: dict[str, dict[str, float]] = response["explanation"].get("features", {})

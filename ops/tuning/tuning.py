@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from ops.tuning.fit import Floats, Sample, batch, columns, design, fit, folds, ndcg
-from ops.tuning.samples import GoldenSet
+from ops.tuning.samples import SampleSet
 from pipeline.steps.rank_features import DENSE, FEATURES
 from schemas.ranking_model import Figures, RankingModel
 
@@ -31,7 +31,7 @@ class Tuned(msgspec.Struct, frozen=True, kw_only=True):
     after: dict[str, list[float]]
 
 
-def tune(sets: Sequence[GoldenSet], command: str, seed: int) -> Tuned:
+def tune(sets: Sequence[SampleSet], command: str, seed: int) -> Tuned:
     """Fit on all sets, each with the same total weight; a document's title is never on both sides of a fold."""
     samples, names, held = _samples(sets)
     types = sorted({sample.query_type for sample in samples})
@@ -54,7 +54,7 @@ def tune(sets: Sequence[GoldenSet], command: str, seed: int) -> Tuned:
     )
 
 
-def _samples(sets: Sequence[GoldenSet]) -> tuple[list[Sample], list[str], list[bool]]:
+def _samples(sets: Sequence[SampleSet]) -> tuple[list[Sample], list[str], list[bool]]:
     samples: list[Sample] = []
     names: list[str] = []
     held: list[bool] = []
@@ -89,7 +89,7 @@ def _figures(name: str, names: Sequence[str], before: Floats, after: Floats) -> 
 
 
 def _ranking(
-    sets: Sequence[GoldenSet],
+    sets: Sequence[SampleSet],
     samples: Sequence[Sample],
     types: Sequence[str],
     figures: tuple[Figures, ...],

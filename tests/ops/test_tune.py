@@ -6,8 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ops.evaluation.formats import Place, read_golden
+from ops.evaluation.golden import BadGolden
 from ops.tuning.fit import Sample, batch, columns, fit, folds, ideal, ndcg
-from ops.tuning.samples import BadGolden, GoldenSet, Kept, read_golden, some
+from ops.tuning.samples import Kept, SampleSet, some
 from ops.tuning.tuning import tune
 from pipeline.errors import InvalidConfiguration
 from pipeline.ranking import dump_ranking, load_ranking
@@ -33,11 +35,11 @@ def kept(number: int, good: int, chance: np.random.Generator) -> Kept:
     )
 
 
-def golden_set(name: str = "made") -> GoldenSet:
+def golden_set(name: str = "made") -> SampleSet:
     chance = np.random.default_rng(7)
     questions = [kept(n, int(chance.integers(6)), chance) for n in range(60)]
     told = FittedOn(name=name, questions=60, digest="0" * 8)
-    return GoldenSet(told=told, encoder="e/1", analyzer="a", features=FEATURES, questions=questions)
+    return SampleSet(told=told, encoder="e/1", analyzer="a", features=FEATURES, questions=questions)
 
 
 def test_what_tells_good_passages_gets_the_weight_and_it_holds_on_unseen_questions() -> None:
@@ -105,9 +107,9 @@ def test_the_written_file_is_read_back_and_a_wrong_one_is_refused(tmp_path: Path
 
 def test_a_broken_golden_set_names_file_and_line(tmp_path: Path) -> None:
     file = tmp_path / "golden.jsonl"
-    good = json.dumps({"question": "給水ポンプ", "relevant": {"a/b/c": 3}})
-    file.write_text(f"{good}\n\n{{}}\n", encoding="utf-8")
+    good = [json.dumps({"id": str(n), "question": "給水ポンプ", "relevant": {"a/b/c": 3}}) for n in range(9)]
+    file.write_text(f"{good[0]}\n\n{{}}\n", encoding="utf-8")
     with pytest.raises(BadGolden, match=r"golden\.jsonl:3"):
-        read_golden(file)
-    file.write_text(f"{good}\n" * 9, encoding="utf-8")
-    assert len(some(read_golden(file), 4, 1)) == 4
+        read_golden(file, Place())
+    file.write_text("\n".join(good), encoding="utf-8")
+    assert len(some(read_golden(file, Place()).questions, 4, 1)) == 4

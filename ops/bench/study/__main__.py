@@ -20,7 +20,7 @@ from ops.evaluation.measures import MAIN
 from ops.evaluation.report import provenance, signed
 from ops.evaluation.results import Judged, Results, Row, results
 from ops.evaluation.running import Run, Target, run_all
-from ops.tuning.samples import Golden, some
+from ops.tuning.samples import some
 from pipeline.logs import log_at
 
 HERE = Path(__file__).parent
@@ -99,8 +99,7 @@ async def _columns(options: argparse.Namespace) -> list[Column]:
 
 def _fitted_on(golden: GoldenSet) -> set[str]:
     """Return the passages of the questions that the shipped weights were fitted on (schemas/ranking/default.yaml)."""
-    known = [Golden(question=each.question, relevant=each.relevant) for each in golden.questions]
-    return {key for each in some(known, FITTED, FITTED_SEED) for key in each.relevant}
+    return {key for each in some(golden.questions, FITTED, FITTED_SEED) for key in each.relevant}
 
 
 async def _run(golden: GoldenSet, configurations: Sequence[Configuration], target: Target) -> list[Run]:
