@@ -28,6 +28,12 @@ class Prober:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
+    async def another_round(self) -> None:
+        """Return when every document was asked for once more: by then each was asked for as things stand now."""
+        until = self.asked + len(self._words) + 1  # the question under way may have begun before
+        while self.asked < until:  # noqa: ASYNC110 - a counter
+            await asyncio.sleep(0.05)
+
     async def _forever(self) -> None:
         while True:
             for document, word in self._words.items():
