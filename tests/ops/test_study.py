@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,15 @@ from ops.bench.study import weaviate
 from ops.bench.study.bm25 import Bm25
 from ops.bench.study.candidates import Listed, fused
 from ops.bench.study.engines import fuse
+from ops.bench.study.kept import runs
 from ops.bench.study.learned import crossed_weights
 from ops.bench.study.retrievers import Words
 from ops.bench.study.terms import analysis
-from ops.evaluation.configurations import read_configurations
+from ops.evaluation.configurations import Configuration, read_configurations
 from ops.evaluation.formats import Place
 from ops.evaluation.golden import GoldenQuestion, GoldenSet, Passage
+from ops.evaluation.ranking import Ranking
+from ops.evaluation.running import Run
 from ops.stack.server import Endpoint
 from pipeline.errors import InvalidConfiguration
 
@@ -136,6 +139,28 @@ def test_learned_weights_choose_the_list_that_is_right_on_other_pages_only() -> 
     # A page that alone prefers the first list does not get it: its weights come from the others.
     known["7"] = fused([Listed(np.array([7, 8]), np.array([1.0, 0.1])), Listed(np.array([8, 7]), np.array([1.0, 0.1]))])
     assert crossed_weights(golden, known)["7"][1] > 0.5
+
+
+def test_an_interrupted_study_goes_on_with_the_engines_that_are_missing(tmp_path: Path) -> None:
+    product, one, other = (
+        Configuration(name=name, engine=engine) for name, engine in zip("pab", ("", "x:y", "x:y"), strict=True)
+    )
+    asked: list[str] = []
+
+    async def ask(some: Sequence[Configuration]) -> list[Run]:
+        asked.extend(each.name for each in some)
+        found = [Ranking(documents=(f"shared/passages/{each.name}",)) for each in some]
+        return [Run(configuration=c, rankings=[r] * 2, seconds=1.0) for c, r in zip(some, found, strict=True)]
+
+    asyncio.run(runs(SET, [one], ask, tmp_path))
+    asked.clear()
+    done = asyncio.run(runs(SET, [product, one, other], ask, tmp_path))
+    assert sorted(asked) == ["b", "p"]
+    assert [run.configuration.name for run in done] == ["p", "a", "b"]
+    assert [run.rankings[1].documents[0][-1] for run in done] == ["p", "a", "b"]
+    asked.clear()
+    asyncio.run(runs(GoldenSet(name="tiny", questions=SET.questions[:1]), [one], ask, tmp_path))
+    assert asked == ["a"], "other questions are another set"
 
 
 def test_the_committed_configurations_are_read() -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from ops.bench.study.kept import runs
 from ops.evaluation.configurations import Configuration, read_configurations
 from ops.evaluation.formats import Place, read_golden
 from ops.evaluation.golden import GoldenSet, chosen
@@ -68,6 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--demo", type=Path, help="data folder that holds the demo corpus")
     parser.add_argument("--questions", type=int, help="of each set only so many")
     parser.add_argument("--configurations", type=Path, default=HERE / "shared.yaml")
+    parser.add_argument("--kept", type=Path, help="folder where the engines' rankings are kept, and read when there")
     parser.add_argument("--output", type=Path, required=True)
     return parser
 
@@ -84,7 +86,7 @@ async def _columns(options: argparse.Namespace) -> list[Column]:
         ("independent", independent, "its held-out half", lambda question: question.split == "held_out"),
     ):
         asked = chosen(golden, most=options.questions)
-        ran = await _run(asked, read.configurations, Target(data=options.data, place=PLACE))
+        ran = await _run(asked, read.configurations, Target(data=options.data, place=PLACE), options.kept)
         left = chosen(asked, keep=keep)
         columns.append(_column(title, asked, ran, read.baseline))
         columns.append(_column(part, left, _only(ran, asked, left), read.baseline))
@@ -102,8 +104,13 @@ def _fitted_on(golden: GoldenSet) -> set[str]:
     return {key for each in some(golden.questions, FITTED, FITTED_SEED) for key in each.relevant}
 
 
-async def _run(golden: GoldenSet, configurations: Sequence[Configuration], target: Target) -> list[Run]:
-    return (await run_all(golden, configurations, target, _tell)).runs
+async def _run(
+    golden: GoldenSet, configurations: Sequence[Configuration], target: Target, kept: Path | None = None
+) -> list[Run]:
+    async def ask(some: Sequence[Configuration]) -> list[Run]:
+        return (await run_all(golden, some, target, _tell)).runs
+
+    return await runs(golden, configurations, ask, kept)
 
 
 def _tell(name: str, done: int, total: int) -> None:
