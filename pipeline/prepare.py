@@ -80,17 +80,23 @@ class Preparer:
         _complete(prepared, mentions, vectors)
         return prepared
 
-    async def analyzed(self, records: Sequence[Record], lane: Lane) -> list[Prepared | Refused]:
-        """Like `light` at stage full, without a look for vectors; `missing` says that mentions are."""
+    async def analyzed(self, records: Sequence[Record], lane: Lane, beside: int = 0) -> list[Prepared | Refused]:
+        """Like `light` at stage full, without a look for vectors; `missing` says that mentions are.
+
+        Where no more than `beside` documents miss mentions, these are found at once, beside the tokens.
+        """
         prepared = await asyncio.to_thread(self._split, records, "full")
         good = [p for p in prepared if isinstance(p, Prepared) and p.document is not None]
-        await self._tokenize(good, lane)
         known = await self._peek(self._mentions_kind, [c.text for p in good for c in p.chunks])
         for p in good:
-            spans = [known.get(content_hash(c.text)) for c in p.chunks]
-            p.missing = None in spans
-            if not p.missing:
-                _complete(p, [msgspec.msgpack.decode(s, type=tuple[Mention, ...]) for s in spans if s is not None], [])
+            p.missing = any(content_hash(c.text) not in known for c in p.chunks)
+        few = sum(p.missing for p in good) <= beside
+        whole = [p for p in good if few or not p.missing]
+        texts = [c.text for p in whole for c in p.chunks]
+        _, mentions = await asyncio.gather(self._tokenize(good, lane), self._mentions(texts, lane, known))
+        spans = iter(mentions)
+        for p in whole:
+            _complete(p, [next(spans) for _ in p.chunks], [])
         return prepared
 
     async def mention(self, batch: Sequence[Prepared], lane: Lane) -> None:
@@ -175,12 +181,16 @@ class Preparer:
     def _vectors_kind(self) -> str:
         return f"vectors:{self._embedder.model}"
 
-    async def _mentions(self, texts: Sequence[str], lane: Lane) -> list[tuple[Mention, ...]]:
+    async def _mentions(
+        self, texts: Sequence[str], lane: Lane, known: dict[str, bytes] | None = None
+    ) -> list[tuple[Mention, ...]]:
+        """`known`: what the cache has, where it was asked already."""
         found = await self._cached(
             self._mentions_kind,
             texts,
             lambda missing: self._analyzer.mentions(missing, lane=lane),
             tuple[Mention, ...],
+            known,
         )
         return [found[text] for text in texts]
 
@@ -203,10 +213,16 @@ class Preparer:
         return await self._cache.get(kind, [content_hash(text) for text in dict.fromkeys(texts)])
 
     async def _cached(
-        self, kind: str, texts: Sequence[str], compute: Callable[[Sequence[str]], Awaitable[list[T]]], of: type[T]
+        self,
+        kind: str,
+        texts: Sequence[str],
+        compute: Callable[[Sequence[str]], Awaitable[list[T]]],
+        of: type[T],
+        known: dict[str, bytes] | None = None,
     ) -> dict[str, T]:
         keys = {text: content_hash(text) for text in texts}
-        known = await self._cache.get(kind, list(keys.values()))
+        if known is None:
+            known = await self._cache.get(kind, list(keys.values()))
         found = {text: msgspec.msgpack.decode(known[key], type=of) for text, key in keys.items() if key in known}
         missing = [text for text in keys if text not in found]
         if missing:

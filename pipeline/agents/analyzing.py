@@ -48,7 +48,7 @@ class Analyzing:
         prepared: list[Prepared | Refused] = []
 
         async def light(records: Sequence[Record]) -> None:
-            prepared.extend(await self._preparer.analyzed(records, lane))
+            prepared.extend(await self._preparer.analyzed(records, lane, beside=COLD))
 
         aside = await self._patience.each(waiting, lambda record: record.document, light)
         refused = [Refused(record, error) for record, error in aside]

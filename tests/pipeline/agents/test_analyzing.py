@@ -36,7 +36,7 @@ class NothingCold:
     async def models_work(self) -> bool:
         return True
 
-    async def analyzed(self, *_: Any) -> list[Any]:
+    async def analyzed(self, *_: Any, **__: Any) -> list[Any]:
         return []
 
 
