@@ -38,5 +38,5 @@ async def runs(golden: GoldenSet, configurations: Sequence[Configuration], ask: 
 
 
 def _name(golden: GoldenSet, configuration: Configuration) -> str:
-    told = msgspec.json.encode((golden.questions, golden.passages, configuration))
+    told = msgspec.json.encode((golden.questions, golden.passages, configuration), order="deterministic")
     return sha256(told).hexdigest()[:24]
