@@ -110,7 +110,7 @@ async def _facts(reader: Reader, key: str) -> tuple[list[Fact], list[str]]:
 async def _chunks(reader: Reader, manifest: Manifest) -> list[ChunkView]:
     try:
         async with asyncio.timeout(_STORE_S):
-            found = await reader.indexes.chunks.get([ref.id for ref in manifest.chunks], vectors=False)
+            found = await reader.indexes.chunks.texts([ref.id for ref in manifest.chunks])
             texts = {name: chunk.text for name, chunk in found.items()}
     except (BackendUnavailable, TimeoutError):
         texts = {one.ref.id: one.text for one in await record_chunks(reader, [manifest.document])}

@@ -78,7 +78,7 @@ def _added(
 async def _pieces(chunks: ChunkIndex, question: AnalyzedQuestion, where: ChunkFilter, limit: int) -> list[IndexHit]:
     """Return texts that hold all pieces of one of the unknown words: サー alone does not make a サーベイ a サーバ."""
     hits = (await chunks.lexical(question.pieces, where, limit))[:_READ]
-    texts = await chunks.get([hit.id for hit in hits], vectors=False)
+    texts = await chunks.texts([hit.id for hit in hits])
     runs = [set(run) for run in question.form.runs]
 
     def holds(chunk: str) -> bool:

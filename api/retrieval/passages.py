@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -25,14 +25,14 @@ class Passage(msgspec.Struct, frozen=True, kw_only=True):
     candidate: Candidate
     text: str
     headings: tuple[str, ...]
-    terms: frozenset[str]
-    """Index terms of text, title and headings."""
     sequence: tuple[str, ...] = ()
     """Index terms of the text in reading order; empty when the text came from the record."""
     title_terms: tuple[str, ...] = ()
     """Of title and headings; empty likewise."""
-    bigrams: tuple[str, ...] = ()
+    bigrams: Container[str] = ()
     """Pairs of characters of the text; empty likewise."""
+    unordered: frozenset[str] = frozenset()
+    """Index terms of text, title and headings when the text came from the record, else empty."""
     score: float
     sources: tuple[str, ...]
     kind: Literal["chunk", "record"] = "chunk"
@@ -47,6 +47,11 @@ class Passage(msgspec.Struct, frozen=True, kw_only=True):
     def document(self) -> str:
         """The document's key."""
         return self.candidate.document
+
+    @property
+    def terms(self) -> frozenset[str]:
+        """Index terms of text, title and headings. Made when asked for: a search asks for its page alone."""
+        return self.unordered or frozenset((*self.sequence, *self.title_terms))
 
 
 async def read_passages(reader: Reader, candidates: Sequence[Candidate], source: str) -> list[Passage]:
@@ -64,18 +69,18 @@ async def read_passages(reader: Reader, candidates: Sequence[Candidate], source:
 
 
 async def _indexed(reader: Reader, candidates: Sequence[Candidate], source: str) -> list[Passage]:
-    chunks = await reader.indexes.chunks.get([candidate.id for candidate in candidates], vectors=False)
+    chunks = await reader.indexes.chunks.texts([candidate.id for candidate in candidates])
     highest = _highest(candidates)
     return [
-        _passage(
-            candidate,
-            source,
-            highest,
-            chunk.text,
-            chunk.headings,
-            chunk.analysis.terms,
-            chunk.title_terms,
-            chunk.analysis.bigrams,
+        Passage(
+            candidate=candidate,
+            text=chunk.text,
+            headings=chunk.headings,
+            sequence=chunk.terms,
+            title_terms=chunk.title_terms,
+            bigrams=chunk.bigrams,
+            score=round(candidate.score / highest, 6),
+            sources=(source,),
         )
         for candidate in candidates
         if (chunk := chunks.get(candidate.id)) and len(chunk.text) == candidate.ref.end - candidate.ref.start
@@ -90,7 +95,14 @@ async def _recorded(reader: Reader, candidates: Sequence[Candidate], source: str
     found = {one.ref.id: (one, its) for one, its in zip(chunks, terms, strict=True)}
     highest = _highest(candidates)
     return [
-        _passage(candidate, source, highest, one.text, one.headings, its)
+        Passage(
+            candidate=candidate,
+            text=one.text,
+            headings=one.headings,
+            unordered=its,
+            score=round(candidate.score / highest, 6),
+            sources=(source,),
+        )
         for candidate in candidates
         if candidate.id in found
         for one, its in [found[candidate.id]]
@@ -108,29 +120,6 @@ def moved(passage: Passage, place: Passage, **known: Any) -> Passage:
     """
     candidate = msgspec.structs.replace(passage.candidate, score=place.candidate.score, **known)
     return msgspec.structs.replace(passage, candidate=candidate, score=place.score)
-
-
-def _passage(
-    candidate: Candidate,
-    source: str,
-    highest: float,
-    text: str,
-    headings: tuple[str, ...],
-    terms: Iterable[str],
-    title_terms: tuple[str, ...] = (),
-    bigrams: tuple[str, ...] = (),
-) -> Passage:
-    return Passage(
-        candidate=candidate,
-        text=text,
-        headings=headings,
-        terms=frozenset((*terms, *title_terms)),
-        sequence=tuple(terms) if isinstance(terms, tuple) else (),
-        title_terms=title_terms,
-        bigrams=bigrams,
-        score=round(candidate.score / highest, 6),
-        sources=(source,),
-    )
 
 
 async def best_chunks(

@@ -9,6 +9,7 @@ import msgspec
 import sqlite_vec
 
 from pipeline.backends.fts5_tokens import TOKENIZER, column_text
+from pipeline.ports.chunk_index import ChunkText
 from schemas.document import Analysis, IndexedChunk
 from schemas.knowledge import Mention
 
@@ -45,6 +46,15 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode_tokens: Callable[[bytes], Tokens] = msgspec.msgpack.Decoder(Tokens).decode
 _decode_body: Callable[[bytes], Body] = msgspec.msgpack.Decoder(Body).decode
 
+_decode_head: Callable[[bytes], tuple[str, msgspec.Raw, tuple[str, ...], msgspec.Raw]] = msgspec.msgpack.Decoder(
+    tuple[str, msgspec.Raw, tuple[str, ...], msgspec.Raw]
+).decode
+_decode_words: Callable[[bytes], tuple[tuple[str, ...], tuple[str, ...], msgspec.Raw, msgspec.Raw]] = (
+    msgspec.msgpack.Decoder(tuple[tuple[str, ...], tuple[str, ...], msgspec.Raw, msgspec.Raw]).decode
+)
+"""As `Body` and `Tokens`, without making objects of what a search does not read: bigrams alone take two thirds."""
+
+TEXT_SELECT = "SELECT c.id, x.body, x.tokens FROM chunk c JOIN content x ON x.n = c.n"
 CHUNK_SELECT = """
 SELECT c.n, c.id, c.document, a.id, c.source, c.collection, c.type, c.updated_at, c.fields, c.vector_model,
        x.body, x.tokens FROM chunk c JOIN access_class a ON a.n = c.class JOIN content x ON x.n = c.n
@@ -117,3 +127,28 @@ def decode_chunk(row: tuple[Any, ...], vector: bytes | None) -> IndexedChunk:
         updated_at=row[7],
         fields=msgspec.json.decode(row[8]),
     )
+
+
+class PackedBigrams:
+    """The bigrams of a row as they lie there. A pair is looked for as MessagePack writes it.
+
+    The byte before a string of two characters, 0xA2 to 0xA8, begins no character in UTF-8, and no string here has
+    three: so it is found exactly where the pair itself was written.
+    """
+
+    __slots__ = ("_packed",)
+
+    def __init__(self, packed: bytes) -> None:
+        """Take a packed array of strings."""
+        self._packed = packed
+
+    def __contains__(self, pair: object) -> bool:
+        """Say whether the pair is among them."""
+        return _encode(pair) in self._packed
+
+
+def decode_text(body: bytes, tokens: bytes) -> ChunkText:
+    """Make of a row's blobs what a search reads (some 50 µs, a third of a whole chunk)."""
+    text, _, headings, _ = _decode_head(zlib.decompress(body))
+    title_terms, terms, bigrams, _ = _decode_words(zlib.decompress(tokens))
+    return ChunkText(text, headings, terms, title_terms, PackedBigrams(bytes(bigrams)))

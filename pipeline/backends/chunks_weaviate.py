@@ -22,7 +22,7 @@ from pipeline.backends.chunks_weaviate_search import (
     query_text,
 )
 from pipeline.backends.chunks_weaviate_tokens import key, read_key
-from pipeline.ports.chunk_index import ChunkFilter, IndexHit, LexicalQuery
+from pipeline.ports.chunk_index import ChunkFilter, ChunkText, IndexHit, LexicalQuery
 from schemas.document import IndexedChunk
 
 WRITE_BATCH = 250
@@ -170,6 +170,20 @@ class WeaviateChunks:
                 page = await collection.query.fetch_objects_by_ids(asked, limit=len(asked), include_vector=vectors)
             found += [at.to_chunk(o.properties, o.vector) for o in page.objects]
         return {chunk.id: chunk for chunk in found}
+
+    async def texts(self, ids: Sequence[str]) -> dict[str, ChunkText]:
+        """See ChunkIndex.texts."""
+        collection = await self._collection()
+        found: dict[str, ChunkText] = {}
+        asked = [at.chunk_uuid(chunk_id) for chunk_id in dict.fromkeys(ids)]
+        for start in range(0, len(asked), READ_BATCH):
+            some = asked[start : start + READ_BATCH]
+            with self._answering():
+                page = await collection.query.fetch_objects_by_ids(
+                    some, limit=len(some), return_properties=list(at.READ_BY_A_SEARCH)
+                )
+            found.update((read_key(str(o.properties[at.CHUNK])), at.to_text(o.properties)) for o in page.objects)
+        return found
 
     async def documents_with(self, bigrams: Sequence[str], limit: int) -> list[str]:
         """See ChunkIndex.documents_with; no bigrams find nothing."""

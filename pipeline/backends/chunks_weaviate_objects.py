@@ -10,9 +10,10 @@ from weaviate import WeaviateAsyncClient
 from weaviate.classes.config import Configure, DataType, Property, StopwordsPreset, Tokenization, VectorDistances
 from weaviate.classes.data import DataObject
 
-from pipeline.backends.chunks_weaviate_tokens import BIGRAM, column, key, read_key, tokens
+from pipeline.backends.chunks_weaviate_tokens import BIGRAM, column, key, read_key, token, tokens
 from pipeline.backends.field_values import field_texts
 from pipeline.errors import InvalidConfiguration
+from pipeline.ports.chunk_index import ChunkText
 from schemas.document import Analysis, IndexedChunk
 from schemas.knowledge import Mention
 
@@ -36,6 +37,14 @@ class Content(msgspec.Struct, frozen=True, array_like=True):
     headings: tuple[str, ...]
     mentions: tuple[Mention, ...]
     fields: dict[str, Any]
+
+
+class _Head(msgspec.Struct, frozen=True, array_like=True):
+    """The beginning of `Content`."""
+
+    text: str
+    title: msgspec.Raw
+    headings: tuple[str, ...]
 
 
 def chunk_uuid(chunk_id: str) -> uuid.UUID:
@@ -113,6 +122,30 @@ def to_chunk(properties: Mapping[str, Any], vectors: Mapping[str, Any]) -> Index
         updated_at=read_key(properties[UPDATED_AT]),
         fields=content.fields,
     )
+
+
+READ_BY_A_SEARCH = (CHUNK, TITLE_TERMS, TERMS, BIGRAMS, CONTENT)
+
+
+class MarkedBigrams:
+    """The bigrams of an object as they lie there, each behind its mark: nothing else holds one."""
+
+    __slots__ = ("_column",)
+
+    def __init__(self, column: str) -> None:
+        """Take the property's text."""
+        self._column = f"{column} "
+
+    def __contains__(self, pair: object) -> bool:
+        """Say whether the pair is among them."""
+        return isinstance(pair, str) and f"{token(pair, BIGRAM)} " in self._column
+
+
+def to_text(properties: Mapping[str, Any]) -> ChunkText:
+    """Return what a search reads of an object."""
+    content = msgspec.json.decode(properties[CONTENT], type=_Head)
+    words = tokens(properties[TERMS]), tokens(properties[TITLE_TERMS])
+    return ChunkText(content.text, content.headings, *words, MarkedBigrams(properties[BIGRAMS]))
 
 
 def _text(name: str, tokenization: Tokenization, *, search: bool = False, filters: bool = False) -> Property:

@@ -1,6 +1,6 @@
 """The chunk index, one per generation."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Container, Sequence
 from typing import Protocol
 
 import msgspec
@@ -43,6 +43,17 @@ class LexicalQuery(msgspec.Struct, frozen=True):
     """Found among identifiers and title terms. Asked for alone, they are found nowhere else: exactly the identifier."""
 
 
+class ChunkText(msgspec.Struct, frozen=True):
+    """What a search reads of a chunk that it has found; nothing else is decoded."""
+
+    text: str
+    headings: tuple[str, ...]
+    terms: tuple[str, ...]
+    title_terms: tuple[str, ...]
+    bigrams: Container[str]
+    """Says of a pair of characters whether it is among the chunk's bigrams."""
+
+
 class ChunkIndex(Protocol):
     """Text, terms and vectors of chunks. Knows nothing of positions: the manifest decides what is live."""
 
@@ -70,6 +81,9 @@ class ChunkIndex(Protocol):
 
     async def get(self, ids: Sequence[str], *, vectors: bool = True) -> dict[str, IndexedChunk]:
         """Return chunks by id; missing ids are absent. Without `vectors` none has one, and it is faster."""
+
+    async def texts(self, ids: Sequence[str]) -> dict[str, ChunkText]:
+        """Return what a search reads of these chunks, of one moment; missing ids are absent. The fastest way to it."""
 
     async def documents_with(self, bigrams: Sequence[str], limit: int) -> list[str]:
         """Return keys of documents with a chunk that holds all these bigrams, in key order."""

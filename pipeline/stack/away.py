@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import NoReturn
 
 from pipeline.errors import BackendUnavailable
-from pipeline.ports.chunk_index import ChunkFilter, IndexHit, LexicalQuery
+from pipeline.ports.chunk_index import ChunkFilter, ChunkText, IndexHit, LexicalQuery
 from schemas.document import IndexedChunk
 
 
@@ -38,6 +38,10 @@ class AwayChunks:
         self._refuse()
 
     async def get(self, ids: Sequence[str], *, vectors: bool = True) -> dict[str, IndexedChunk]:
+        """Raise."""
+        self._refuse()
+
+    async def texts(self, ids: Sequence[str]) -> dict[str, ChunkText]:
         """Raise."""
         self._refuse()
 

@@ -68,7 +68,8 @@ def features(question: RerankQuestion, candidates: Sequence[RerankPassage]) -> F
         return np.zeros((0, len(FEATURES)))
     held = [Counter(one.terms) for one in candidates]
     titles = [Counter(one.title_terms) for one in candidates]
-    pairs = [frozenset(one.bigrams) for one in candidates]
+    asked = frozenset(question.bigrams)
+    pairs = [frozenset(pair for pair in asked if pair in one.bigrams) for one in candidates]
     words = _words(question, [h.keys() | t.keys() for h, t in zip(held, titles, strict=True)], pairs)
     table = np.zeros((len(candidates), len(FEATURES)))
     table[:, 0] = _relative([one.signals.get("bm25") for one in candidates])

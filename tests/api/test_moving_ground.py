@@ -102,7 +102,7 @@ class TestSourcesThatFail:
             await asyncio.sleep(60)
 
         async with runtime.live() as indexes:
-            for name in ("lexical", "dense", "get"):
+            for name in ("lexical", "dense", "get", "texts"):
                 monkeypatch.setattr(indexes.chunks, name, refuses if request.param == "refuses" else hangs)
         monkeypatch.setattr("api.retrieval.passages._INDEX_S", 0.3)
         monkeypatch.setattr("api.retrieval.document_view._STORE_S", 0.3)
@@ -193,7 +193,7 @@ class TestStagedLoad:
 class TestSearchesWhileADocumentChanges:
     """The document is there all the while, so it is found, whatever the search came between."""
 
-    @pytest.mark.parametrize("call", ["lexical", "get"])
+    @pytest.mark.parametrize("call", ["lexical", "texts"])
     async def test_it_is_found(
         self,
         client: httpx.AsyncClient,
@@ -209,11 +209,11 @@ class TestSearchesWhileADocumentChanges:
             async def meanwhile(*given: Any, **more: Any) -> Any:
                 """Change the document after the index has answered, or before the chunk found is read."""
                 nonlocal changes
-                answered = None if call == "get" else await asked(*given, **more)
+                answered = None if call == "texts" else await asked(*given, **more)
                 if not changes:
                     changes += 1
                     await load([report("R1", "軸受を点検した。2回目。", 2)])
-                return await asked(*given, **more) if call == "get" else answered
+                return await asked(*given, **more) if call == "texts" else answered
 
             monkeypatch.setattr(indexes.chunks, call, meanwhile)
         found = (await client.post("/v1/search", json={"query": "軸受"})).json()["hits"]

@@ -58,6 +58,18 @@ class ChunkWrites(ChunkFixtures):
         assert await index.get(["c1"], vectors=False) == {"c1": without}
         assert await scanned(index) == [FULL, bare]
 
+    async def test_what_a_search_reads_is_what_was_staged(self, index: ChunkIndex) -> None:
+        other = chunk("c2", "検知", bigrams=("検知", "a検", "検a", "ab", "12"), text="", headings=())
+        await index.stage([FULL, other, chunk("c3")])
+        texts = await index.texts(["c1", "c2", "c1", "c9"])
+        assert {key: (one.text, one.headings, one.terms, one.title_terms) for key, one in texts.items()} == {
+            one.id: (one.text, one.headings, one.analysis.terms, one.title_terms) for one in (FULL, other)
+        }
+        asked = ("荷重", "重計", "計荷", "検知", "知a", "a検", "検a", "ab", "ba", "12", "21")
+        held = {key: [pair for pair in asked if pair in one.bigrams] for key, one in texts.items()}
+        assert held == {"c1": ["荷重", "重計"], "c2": ["検知", "a検", "検a", "ab", "12"]}
+        assert await index.texts([]) == {}
+
     async def test_missing_ids_are_absent(self, index: ChunkIndex) -> None:
         await index.stage([chunk("c1")])
         assert set(await index.get(["c1", "c9"])) == {"c1"}

@@ -83,8 +83,8 @@ def marked(query: str, text: str) -> tuple[AnalyzedQuestion, list[tuple[int, int
     question = AnalyzedQuestion(text=query, analysis=analysis, form=form, query_type="keywords", vector=None)
     manifest = Manifest(document="s/c/1", op="upsert", position="1", version="1", stage="full")
     candidate = Candidate(id="1", document="s/c/1", manifest=manifest, ref=ChunkRef("1", 0, len(text)), score=1.0)
-    terms = frozenset(ANALYSIS.terms.analyze(text).terms)
-    passage = Passage(candidate=candidate, text=text, headings=(), terms=terms, score=1.0, sources=())
+    terms = ANALYSIS.terms.analyze(text).terms
+    passage = Passage(candidate=candidate, text=text, headings=(), sequence=terms, score=1.0, sources=())
     return question, asyncio.run(highlighted(InProcess(), question, [passage]))[0]  # type: ignore[arg-type]
 
 

@@ -33,7 +33,7 @@ def passage(words: str, **signals: float) -> RerankPassage:
 
 
 def column(question: str, name: str, *passages: RerankPassage) -> list[float]:
-    asked = RerankQuestion(text=question, terms=tuple(question), bigrams=passage(question).bigrams)
+    asked = RerankQuestion(text=question, terms=tuple(question), bigrams=tuple(map("".join, pairwise(question))))
     return [float(value) for value in features(asked, passages)[:, FEATURES.index(name)]]
 
 
