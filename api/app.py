@@ -65,6 +65,9 @@ def create_app(runtime: Runtime, settings: Settings | ApiOptions) -> Litestar:
     def asker(request: Request[Any, Any, Any]) -> Asker:
         return asker_of(request, options)
 
+    def search_service(request: Request[Any, Any, Any]) -> searching.SearchService:
+        return searching.SearchService(asker_of(request, options), runtime, options, suggester)
+
     app = Litestar(
         route_handlers=[
             Router("/", route_handlers=events.HANDLERS, request_max_body_size=options.max_event_body),
@@ -79,6 +82,7 @@ def create_app(runtime: Runtime, settings: Settings | ApiOptions) -> Litestar:
             "suggester": _given(suggester),
             "flow": _given(flow),
             "asker": Provide(asker, sync_to_thread=False),
+            "search_service": Provide(search_service, sync_to_thread=False),
         },
         exception_handlers={Exception: handle},
         openapi_config=openapi_config(options.version),

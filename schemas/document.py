@@ -80,6 +80,13 @@ class QueryForm(msgspec.Struct, frozen=True, kw_only=True):
     """Terms that are proper nouns."""
 
 
+class AnalyzedText(msgspec.Struct, frozen=True):
+    """A question's text, analyzed as a document's and as what an index is asked."""
+
+    analysis: Analysis
+    form: QueryForm
+
+
 class IndexedChunk(msgspec.Struct, frozen=True, kw_only=True):
     """A chunk as a chunk index keeps it."""
 

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 
+import msgspec
 from litestar import post
 from litestar.handlers import HTTPRouteHandler
 from litestar.params import JSONBody
@@ -34,6 +35,15 @@ _ALL_CHUNKS = 1_000
 """Who asks for certain documents wants to see inside them."""
 
 
+class SearchService(msgspec.Struct, frozen=True):
+    """All that a search is given, as one dependency: for several, Litestar starts a task each."""
+
+    asker: Asker
+    runtime: Runtime
+    options: ApiOptions
+    suggester: Suggester
+
+
 @post(
     "/v1/search",
     status_code=200,
@@ -43,14 +53,9 @@ _ALL_CHUNKS = 1_000
     tags=["questions"],
     summary="Search the texts",
 )
-async def search_texts(
-    data: JSONBody[SearchRequest],
-    asker: Given[Asker],
-    runtime: Given[Runtime],
-    options: Given[ApiOptions],
-    suggester: Given[Suggester],
-) -> SearchResponse:
+async def search_texts(data: JSONBody[SearchRequest], search_service: Given[SearchService]) -> SearchResponse:
     """Return chunks, best first."""
+    asker, runtime, options = search_service.asker, search_service.runtime, search_service.options
     where = compile_filters(data.filters, runtime.mappings)
     await wait_for(runtime, asker, data.min_freshness, data.wait, options)
     started = time.perf_counter()
@@ -61,7 +66,7 @@ async def search_texts(
         question = by_words(question, reader.other_model)
         page = await _page(reader, question, plan, data, options.source_timeout_s)
         little = not data.offset and not data.cursor and found_little(question, page.passages)
-        suggestions = await suggester.did_you_mean(reader, question) if little else []
+        suggestions = await search_service.suggester.did_you_mean(reader, question) if little else []
         around = await contexts(reader, page.passages, data.expand) if data.expand else None
         explained = explain_search(reader, question, plan, page.found) if data.explain else None
     passages, found = page.passages, page.found

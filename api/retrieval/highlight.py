@@ -31,11 +31,12 @@ async def highlighted(
     """
     words = words_of(question)
     wanted = {*question.form.terms, *question.analysis.identifiers, *(term for term, _ in question.form.synonyms)}
-    hidden = [p.text for p in passages if _hides(fold(p.text)[0], wanted & p.terms, words)]
+    folded = [fold(passage.text) for passage in passages]
+    hidden = [p.text for p, (text, _) in zip(passages, folded, strict=True) if _hides(text, wanted & p.terms, words)]
     placed = dict(zip(hidden, await analyzer.places(hidden), strict=True)) if hidden else {}
     return [
-        highlights(p.text, words, [(t.start, t.end) for t in placed.get(p.text, ()) if t.term in wanted])
-        for p in passages
+        _marked(*one, words, [(t.start, t.end) for t in placed.get(p.text, ()) if t.term in wanted])
+        for p, one in zip(passages, folded, strict=True)
     ]
 
 
@@ -45,13 +46,14 @@ def _hides(folded: str, terms: Set[str], words: Sequence[str]) -> bool:
     return any(term not in folded and not any(word.startswith(term) for word in typed) for term in terms)
 
 
-def highlights(text: str, words: Sequence[str], more: Sequence[tuple[int, int]] = ()) -> list[tuple[int, int]]:
+def _marked(
+    folded: str, offsets: Sequence[int], words: Sequence[str], more: Sequence[tuple[int, int]]
+) -> list[tuple[int, int]]:
     """Return merged spans of the words in the text and of `more`, in order."""
-    folded, offsets = fold(text)
-    found = {source_span(offsets, start, end) for word in words for start, end in occurrences(folded, word)}
-    spans = sorted({*found, *more})
+    there = [word for word in words if word in folded]
+    found = {source_span(offsets, start, end) for word in there for start, end in occurrences(folded, word)}
     merged: list[tuple[int, int]] = []
-    for start, end in spans:
+    for start, end in sorted({*found, *more}):
         if merged and start <= merged[-1][1]:
             merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
         else:
@@ -62,9 +64,10 @@ def highlights(text: str, words: Sequence[str], more: Sequence[tuple[int, int]] 
 def occurrences(folded: str, word: str) -> Iterator[tuple[int, int]]:
     """Yield where the word stands in the folded text, not as a part of a longer code (`f-17` in `f-170`)."""
     at = folded.find(word) if word else -1
+    first, last = _code(word[:1]), _code(word[-1:])
     while at >= 0:
         end = at + len(word)
-        if not (_glued(folded, at) or _glued(folded, end)):
+        if not ((first and _glued(folded, at)) or (last and _glued(folded, end))):
             yield at, end
         at = folded.find(word, end)
 
@@ -75,4 +78,4 @@ def _glued(text: str, at: int) -> bool:
 
 
 def _code(character: str) -> bool:
-    return character.isascii() and (character.isalnum() or character in "-_")
+    return character.isascii() and (character.isalnum() or (character != "" and character in "-_"))

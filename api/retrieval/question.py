@@ -55,15 +55,12 @@ class AnalyzedQuestion(msgspec.Struct, frozen=True, kw_only=True):
 
 async def analyze_question(runtime: Runtime, text: str) -> AnalyzedQuestion:
     """Analyze and embed at the same time. Without a vector the words can still find, and a note says so."""
-    analyzer = runtime.analyzer
-    analyses, forms, (vector, notes) = await asyncio.gather(
-        analyzer.tokens([text]), analyzer.questions([text]), _embed(runtime, text)
-    )
-    typed = query_type(text, analyses[0], forms[0])
+    (asked,), (vector, notes) = await asyncio.gather(runtime.analyzer.questions([text]), _embed(runtime, text))
+    typed = query_type(text, asked.analysis, asked.form)
     return AnalyzedQuestion(
         text=text,
-        analysis=analyses[0],
-        form=forms[0],
+        analysis=asked.analysis,
+        form=asked.form,
         query_type=typed.kind,
         reasons=typed.reasons,
         vector=vector,

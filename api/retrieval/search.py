@@ -2,7 +2,8 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import ParamSpec, TypeVar
 
 import msgspec
 
@@ -17,11 +18,16 @@ from pipeline.ranking import PLAIN_ALPHA
 from schemas.document import ChunkRef, Manifest
 from schemas.query import Fusion
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 CHUNKS_PER_DOCUMENT = 2
 _OVERFETCH = 3
 _FEWEST = 50
 _MOST = 600
 _REFETCH = 4
+_MANY = 300
+"""Hits of both lists: some milliseconds, during which nothing else would be served."""
 _TRIES = 3
 """Fetches while documents change under the search."""
 
@@ -120,12 +126,18 @@ async def _checked(
     Returns also the documents of which no hit stands, though they do: they changed after the index had answered.
     """
     alpha = dense_weight(reader, question, plan)
-    fused = await asyncio.to_thread(_fused, lists, plan.fusion, alpha)
+    many = len(lists.lexical) + len(lists.dense)
+    fused = await _run(many, _fused, lists, plan.fusion, alpha)
     manifests = await reader.manifests(hit.document for hit in fused)
     refs = {ref.id for manifest in manifests.values() for ref in manifest.chunks}
     there = {key for key, manifest in manifests.items() if manifest.chunks}
     stale = there - {hit.document for hit in fused if hit.id in refs}
-    return await asyncio.to_thread(_live, fused, manifests, lists, plan, reader.asker), stale
+    return await _run(many, _live, fused, manifests, lists, plan, reader.asker), stale
+
+
+async def _run(many: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Work on few hits here, on many in a thread: handing over costs as much as some 50 hits."""
+    return await asyncio.to_thread(work, *args, **kwargs) if many > _MANY else work(*args, **kwargs)
 
 
 def dense_weight(reader: Reader, question: AnalyzedQuestion, plan: SearchPlan) -> float:

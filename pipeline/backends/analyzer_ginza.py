@@ -20,7 +20,7 @@ from pipeline.text.morphemes import open_dictionary
 from pipeline.text.normalize import NORMALIZER_VERSION, name_key, without_surrogates
 from pipeline.text.terms import TERMS_VERSION, pieces
 from schemas.change_event import Lane
-from schemas.document import Analysis, QueryForm, Token
+from schemas.document import Analysis, AnalyzedText, Token
 from schemas.knowledge import Mention
 
 ANALYZER_VERSION = "1"
@@ -56,7 +56,7 @@ class GinzaAnalyzer:
         )
         self._questions = JobKind(
             Definition("questions", f"{here}:load_questions", settings),
-            msgspec.msgpack.Decoder(QueryForm).decode,
+            msgspec.msgpack.Decoder(AnalyzedText).decode,
             batch_characters=4_000,
             quick=True,
         )
@@ -86,8 +86,8 @@ class GinzaAnalyzer:
         """Return the candidate mentions of each text besides its identifiers."""
         return await self._pool.run(self._mentions, texts, lane)
 
-    async def questions(self, texts: Sequence[str]) -> list[QueryForm]:
-        """Return what to ask a lexical index for each text."""
+    async def questions(self, texts: Sequence[str]) -> list[AnalyzedText]:
+        """Return tokens, and what to ask a lexical index, of each text."""
         return await self._pool.run(self._questions, texts)
 
     async def places(self, texts: Sequence[str]) -> list[list[Token]]:
@@ -114,9 +114,10 @@ def load_tokens(settings: bytes) -> Callable[[Sequence[str]], list[bytes]]:
 
 def load_questions(settings: bytes) -> Callable[[Sequence[str]], list[bytes]]:
     """Return the function of kind `questions`. Runs in a worker."""
-    form = _lexical(settings).questions.form
+    lexical = _lexical(settings)
+    analyze, form = lexical.terms.analyze, lexical.questions.form
     encode = msgspec.msgpack.Encoder().encode
-    return lambda texts: [encode(form(text)) for text in texts]
+    return lambda texts: [encode(AnalyzedText(analyze(text), form(text))) for text in texts]
 
 
 def load_places(settings: bytes) -> Callable[[Sequence[str]], list[bytes]]:

@@ -13,7 +13,7 @@ from pipeline.text.normalize import NORMALIZER_VERSION, fold, matching_form, nam
 from pipeline.text.readings import as_katakana
 from pipeline.text.terms import bigrams, blank_out
 from schemas.change_event import Lane
-from schemas.document import Analysis, QueryForm, Token
+from schemas.document import Analysis, AnalyzedText, QueryForm, Token
 from schemas.knowledge import Mention
 
 _TERM = re.compile(r"[0-9a-z]+|[^\W_0-9a-z]+")
@@ -45,14 +45,15 @@ class StubAnalyzer:
             for text in texts
         ]
 
-    async def questions(self, texts: Sequence[str]) -> list[QueryForm]:
-        """Return the terms, and each run of Japanese as a word that no dictionary knows."""
-        forms = []
+    async def questions(self, texts: Sequence[str]) -> list[AnalyzedText]:
+        """Return tokens, and as what to ask the terms, and each run of Japanese as a word that no dictionary knows."""
+        asked = []
         for text, analysis in zip(texts, await self.tokens(texts), strict=True):
             rest = blank_out(fold(text)[0], self._identifiers.find_folded(fold(text)[0]))
             runs = [pairs for run in _TERM.findall(rest) if not run.isascii() and (pairs := bigrams(run))]
-            forms.append(QueryForm(terms=tuple(dict.fromkeys(analysis.terms)), runs=tuple(runs)))
-        return forms
+            form = QueryForm(terms=tuple(dict.fromkeys(analysis.terms)), runs=tuple(runs))
+            asked.append(AnalyzedText(analysis, form))
+        return asked
 
     async def places(self, texts: Sequence[str]) -> list[list[Token]]:
         """Return the terms with their spans."""

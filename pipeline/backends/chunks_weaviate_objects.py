@@ -10,7 +10,8 @@ from weaviate import WeaviateAsyncClient
 from weaviate.classes.config import Configure, DataType, Property, StopwordsPreset, Tokenization, VectorDistances
 from weaviate.classes.data import DataObject
 
-from pipeline.backends.chunks_weaviate_tokens import BIGRAM, column, key, read_key, token, tokens
+from pipeline.backends.chunks_weaviate_tokens import BIGRAM, column, key, read_key, tokens
+from pipeline.backends.decoded import pair_lookup
 from pipeline.backends.field_values import field_texts
 from pipeline.errors import InvalidConfiguration
 from pipeline.ports.chunk_index import ChunkText
@@ -127,25 +128,11 @@ def to_chunk(properties: Mapping[str, Any], vectors: Mapping[str, Any]) -> Index
 READ_BY_A_SEARCH = (CHUNK, TITLE_TERMS, TERMS, BIGRAMS, CONTENT)
 
 
-class MarkedBigrams:
-    """The bigrams of an object as they lie there, each behind its mark: nothing else holds one."""
-
-    __slots__ = ("_column",)
-
-    def __init__(self, column: str) -> None:
-        """Take the property's text."""
-        self._column = f"{column} "
-
-    def __contains__(self, pair: object) -> bool:
-        """Say whether the pair is among them."""
-        return isinstance(pair, str) and f"{token(pair, BIGRAM)} " in self._column
-
-
 def to_text(properties: Mapping[str, Any]) -> ChunkText:
     """Return what a search reads of an object."""
     content = msgspec.json.decode(properties[CONTENT], type=_Head)
     words = tokens(properties[TERMS]), tokens(properties[TITLE_TERMS])
-    return ChunkText(content.text, content.headings, *words, MarkedBigrams(properties[BIGRAMS]))
+    return ChunkText(content.text, content.headings, *words, pair_lookup(tokens(properties[BIGRAMS], BIGRAM)))
 
 
 def _text(name: str, tokenization: Tokenization, *, search: bool = False, filters: bool = False) -> Property:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from schemas.change_event import Lane
-from schemas.document import Analysis, QueryForm, Token
+from schemas.document import Analysis, AnalyzedText, Token
 from schemas.knowledge import Mention
 
 
@@ -25,8 +25,8 @@ class Analyzer(Protocol):
     async def mentions(self, texts: Sequence[str], *, lane: Lane = "live") -> list[tuple[Mention, ...]]:
         """GiNZA level: candidate mentions besides identifiers. Slow (about 75 ms per 400 characters)."""
 
-    async def questions(self, texts: Sequence[str]) -> list[QueryForm]:
-        """Return what a lexical index of this analyzer's terms is asked for each text. Fast (ms)."""
+    async def questions(self, texts: Sequence[str]) -> list[AnalyzedText]:
+        """Return what `tokens` gives for each text, and what a lexical index of such terms is asked. Fast (ms)."""
 
     async def places(self, texts: Sequence[str]) -> list[list[Token]]:
         """Return the terms that `tokens` gives, each with its span in the text, in reading order. Fast (ms)."""

@@ -45,7 +45,7 @@ async def test_a_failure_midway_is_an_event_with_a_problem(
     async def broken(*_: object) -> None:
         raise BackendUnavailable("the analyzer does not answer")
 
-    monkeypatch.setattr(runtime.analyzer, "tokens", broken)
+    monkeypatch.setattr(runtime.analyzer, "questions", broken)
     events = parsed((await client.post("/v1/query/stream", json=QUESTION)).text)
     assert [name for name, _ in events] == ["error"] and events[0][1]["status"] == 503
     plain = await client.post("/v1/query", json=QUESTION)

@@ -39,7 +39,9 @@ class AnalyzerContract:
 
     async def test_a_question_is_asked_in_terms_of_the_documents(self, analyzer: Analyzer) -> None:
         assert await analyzer.questions([]) == []
-        (form,), (analysis,) = await analyzer.questions([REPORT]), await analyzer.tokens([REPORT])
+        (asked,), (analysis,) = await analyzer.questions([REPORT]), await analyzer.tokens([REPORT])
+        form = asked.form
+        assert asked.analysis == analysis
         assert set(form.terms) <= set(analysis.terms) and len(set(form.terms)) == len(form.terms)
         assert all(0 < weight < 1 and term not in form.terms for term, weight in form.synonyms)
         for text in POISON.values():

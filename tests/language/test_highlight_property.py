@@ -15,7 +15,7 @@ from api.retrieval.search import Candidate
 from pipeline.text.lexicon import LexicalAnalysis, Lexicon
 from pipeline.text.normalize import fold
 from pipeline.text.patterns import load_identifiers
-from schemas.document import Analysis, ChunkRef, Manifest, QueryForm, Token
+from schemas.document import ChunkRef, Manifest, Token
 
 WORDS = [
     "サーバー",
@@ -67,12 +67,6 @@ ANALYSIS: LexicalAnalysis = Lexicon(load_identifiers().patterns).analyzer()
 
 class InProcess:
     """The real analysis, without worker processes."""
-
-    async def tokens(self, texts: Sequence[str]) -> list[Analysis]:
-        return [ANALYSIS.terms.analyze(text) for text in texts]
-
-    async def questions(self, texts: Sequence[str]) -> list[QueryForm]:
-        return [ANALYSIS.questions.form(text) for text in texts]
 
     async def places(self, texts: Sequence[str]) -> list[list[Token]]:
         return [ANALYSIS.terms.tokens_with_offsets(text) for text in texts]
