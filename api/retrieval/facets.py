@@ -12,13 +12,13 @@ _MOST_VALUES = 50
 def facets(found: Iterable[Candidate]) -> dict[str, dict[str, int]]:
     """Count the documents of these hits by source, collection and type, the most frequent first."""
     manifests = {candidate.document: candidate.manifest for candidate in found}
-    counts: dict[str, Counter[str]] = {"source": Counter(), "collection": Counter(), "type": Counter()}
+    sources, collections, types = Counter[str](), Counter[str](), Counter[str]()
     for key, manifest in manifests.items():
         source, collection, _ = split_document_key(key)
-        counts["source"][source] += 1
-        counts["collection"][f"{source}/{collection}"] += 1
-        counts["type"][manifest.type] += 1
+        sources[source] += 1
+        collections[f"{source}/{collection}"] += 1
+        types[manifest.type] += 1
     return {
         name: dict(sorted(counter.items(), key=lambda item: (-item[1], item[0]))[:_MOST_VALUES])
-        for name, counter in counts.items()
+        for name, counter in (("source", sources), ("collection", collections), ("type", types))
     }

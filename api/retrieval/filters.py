@@ -41,6 +41,11 @@ class Where(msgspec.Struct, frozen=True, kw_only=True):
             fields={name: values for name, values in self.fields.items() if name not in self.guarded},
         )
 
+    @property
+    def open(self) -> bool:
+        """Say whether every document passes."""
+        return self == Where(guarded=self.guarded)
+
     def matches(self, manifest: Manifest, asker: Asker) -> bool:
         """Say whether the document, as it is now, passes; a field the asker may not see never matches."""
         source, collection, _ = split_document_key(manifest.document)

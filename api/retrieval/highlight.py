@@ -64,10 +64,10 @@ def _marked(
 def occurrences(folded: str, word: str) -> Iterator[tuple[int, int]]:
     """Yield where the word stands in the folded text, not as a part of a longer code (`f-17` in `f-170`)."""
     at = folded.find(word) if word else -1
-    first, last = _code(word[:1]), _code(word[-1:])
+    first, last, size = _code(word[:1]), _code(word[-1:]), len(word)
     while at >= 0:
-        end = at + len(word)
-        if not ((first and _glued(folded, at)) or (last and _glued(folded, end))):
+        end = at + size
+        if not (first and _glued(folded, at)) and not (last and _glued(folded, end)):
             yield at, end
         at = folded.find(word, end)
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -29,7 +29,7 @@ class Passage(msgspec.Struct, frozen=True, kw_only=True):
     """Index terms of the text in reading order; empty when the text came from the record."""
     title_terms: tuple[str, ...] = ()
     """Of title and headings; empty likewise."""
-    bigrams: Container[str] = ()
+    bigrams: Sequence[str] = ()
     """Pairs of characters of the text; empty likewise."""
     unordered: frozenset[str] = frozenset()
     """Index terms of text, title and headings when the text came from the record, else empty."""

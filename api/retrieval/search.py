@@ -159,7 +159,9 @@ def _live(
     fused: Sequence[Fused], manifests: Mapping[str, Manifest], lists: _Lists, plan: SearchPlan, asker: Asker
 ) -> list[Candidate]:
     """Keep what the manifests name and the filters let pass, in order."""
-    live = {key: manifest for key, manifest in manifests.items() if plan.where.matches(manifest, asker)}
+    live = manifests
+    if not plan.where.open:
+        live = {key: manifest for key, manifest in manifests.items() if plan.where.matches(manifest, asker)}
     refs = {ref.id: (manifest, ref) for manifest in live.values() for ref in manifest.chunks}
     found = [_candidate(hit, *refs[hit.id], lists.exact[hit.id]) for hit in fused if hit.id in refs]
     found.sort(key=lambda c: (-c.exact, -c.score, c.document, c.ref.start, c.id))

@@ -9,7 +9,7 @@ import apsw
 import msgspec
 import sqlite_vec
 
-from pipeline.backends.decoded import pair_lookup
+from pipeline.backends.decoded import packed_pairs
 from pipeline.backends.fts5_tokens import TOKENIZER, column_text
 from pipeline.ports.chunk_index import ChunkText
 from schemas.document import Analysis, IndexedChunk
@@ -133,4 +133,4 @@ def decode_text(body: bytes, tokens: bytes) -> ChunkText:
     text, _, headings, _ = _decode_head(zlib.decompress(body))
     title_terms, terms, bigrams, _ = unpack_tokens(tokens)
     # The same words stand in many chunks: kept once, a chunk in the cache takes a third.
-    return ChunkText(text, headings, tuple(map(intern, terms)), tuple(map(intern, title_terms)), pair_lookup(bigrams))
+    return ChunkText(text, headings, tuple(map(intern, terms)), tuple(map(intern, title_terms)), packed_pairs(bigrams))

@@ -11,7 +11,7 @@ from weaviate.classes.config import Configure, DataType, Property, StopwordsPres
 from weaviate.classes.data import DataObject
 
 from pipeline.backends.chunks_weaviate_tokens import BIGRAM, column, key, read_key, tokens
-from pipeline.backends.decoded import pair_lookup
+from pipeline.backends.decoded import packed_pairs
 from pipeline.backends.field_values import field_texts
 from pipeline.errors import InvalidConfiguration
 from pipeline.ports.chunk_index import ChunkText
@@ -132,7 +132,7 @@ def to_text(properties: Mapping[str, Any]) -> ChunkText:
     """Return what a search reads of an object."""
     content = msgspec.json.decode(properties[CONTENT], type=_Head)
     words = tokens(properties[TERMS]), tokens(properties[TITLE_TERMS])
-    return ChunkText(content.text, content.headings, *words, pair_lookup(tokens(properties[BIGRAMS], BIGRAM)))
+    return ChunkText(content.text, content.headings, *words, packed_pairs(tokens(properties[BIGRAMS], BIGRAM)))
 
 
 def _text(name: str, tokenization: Tokenization, *, search: bool = False, filters: bool = False) -> Property:

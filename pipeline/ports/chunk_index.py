@@ -1,6 +1,6 @@
 """The chunk index, one per generation."""
 
-from collections.abc import AsyncIterator, Container, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
 import msgspec
@@ -50,8 +50,8 @@ class ChunkText(msgspec.Struct, frozen=True):
     headings: tuple[str, ...]
     terms: tuple[str, ...]
     title_terms: tuple[str, ...]
-    bigrams: Container[str]
-    """Says of a pair of characters whether it is among the chunk's bigrams."""
+    bigrams: Sequence[str]
+    """In reading order, packed where that goes: asking `in` and `count` for a few is quick, walking all is not."""
 
 
 class ChunkIndex(Protocol):

@@ -1,6 +1,6 @@
 """The reranker: the second stage of a search, which looks at the question and each candidate together."""
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -32,8 +32,8 @@ class RerankPassage(msgspec.Struct, frozen=True, kw_only=True):
     """Index terms of the text, in reading order."""
     title_terms: tuple[str, ...] = ()
     """Of title and headings."""
-    bigrams: Container[str] = ()
-    """Says of a pair of characters whether the text holds it."""
+    bigrams: Sequence[str] = ()
+    """Pairs of characters of the text: asking `in` and `count` for a few is quick, walking all is not."""
     signals: Mapping[str, float] = msgspec.field(default_factory=dict)
     """What the first stage knows by name: `score`, and score and rank in each list that held it
     (`bm25`, `bm25_rank`, `dense`, `dense_rank`)."""

@@ -80,6 +80,8 @@ def source_span(offsets: Sequence[int], start: int, end: int) -> tuple[int, int]
     """
     if start >= end:
         return offsets[start], offsets[start]
+    if offsets[end] > offsets[end - 1]:  # nearly always: the span ends with a cluster
+        return offsets[start], offsets[end]
     return offsets[start], offsets[bisect_right(offsets, offsets[end - 1], lo=end - 1)]
 
 

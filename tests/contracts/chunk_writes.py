@@ -68,6 +68,10 @@ class ChunkWrites(ChunkFixtures):
         asked = ("荷重", "重計", "計荷", "検知", "知a", "a検", "検a", "ab", "ba", "12", "21")
         held = {key: [pair for pair in asked if pair in one.bigrams] for key, one in texts.items()}
         assert held == {"c1": ["荷重", "重計"], "c2": ["検知", "a検", "検a", "ab", "12"]}
+        assert [tuple(texts[one.id].bigrams) for one in (FULL, other)] == [
+            FULL.analysis.bigrams,
+            other.analysis.bigrams,
+        ]
         assert await index.texts([]) == {}
 
     async def test_missing_ids_are_absent(self, index: ChunkIndex) -> None:
