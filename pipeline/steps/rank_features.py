@@ -4,8 +4,10 @@ All features are 0 to 1, and more is better. Words count by their inverse docume
 """
 
 import math
-from collections import Counter
+import re
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from itertools import pairwise
 
 import msgspec
@@ -13,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.ports.reranker import RerankPassage, RerankQuestion
+from pipeline.text.normalize import fold, matching_form
+from pipeline.text.terms import bigrams
 
 Floats = npt.NDArray[np.float64]
 
@@ -27,7 +31,11 @@ FEATURES = (
     "order",
     "proximity",
     "bigrams",
+    "bigrams_bm25",
     "run",
+    "characters",
+    "same_title",
+    "others_same_title",
     "synonyms",
 )
 """Columns of a feature matrix.
@@ -36,14 +44,24 @@ FEATURES = (
 the question's weight that the best chunk by words lacks; `words`: BM25 (Robertson and Zaragoza 2009) with an early
 saturation, over the best; `coverage`, `title`: share of the question's weight in the chunk, in its title and headings;
 `window`: the same in the best stretch of it; `order`, `proximity`: neighbours in the question that are neighbours here,
-and how near its words stand to each other (Rasolofo and Savoy 2003); `bigrams`, `run`: shared pairs of characters, and
-the longest unbroken row of them; `synonyms`: weight of synonyms that stand for words it lacks.
+and how near its words stand to each other (Rasolofo and Savoy 2003); `bigrams`, `bigrams_bm25`, `characters`: share of
+the question's pairs of characters, by weight, in text or title, the same as BM25, and of its characters, each without
+those of hiragana alone, which are mostly grammar; `run`: unbroken rows of these pairs, long ones counting for more than
+their parts; `same_title`, `others_same_title`: share of all candidates' evidence that stands under the same title, with
+and without this one (a document is about what several of its passages answer); `synonyms`: weight of synonyms that
+stand for words it lacks.
 """
 DENSE = frozenset(("dense", "dense_uncovered"))
 """Those that come from vectors."""
 _K1, _B = 0.6, 0.75
 _TITLE = 3
 """A word of the title counts as so many of the text."""
+_B_PAIRS, _TITLE_PAIRS = 0.5, 2
+"""The same of pairs of characters."""
+_EVIDENCE = (("words", 0.5), ("dense", 0.3), ("bigrams", 0.3))
+_SHARPNESS = 8
+"""Of the shares of evidence: a candidate that is behind by .1 counts for less than half."""
+_GRAMMAR = re.compile("[ぁ-ゖー]+")
 _WINDOW = 30
 """Terms: about a sentence."""
 _NEAR = 5
@@ -59,37 +77,73 @@ class _Words(msgspec.Struct, frozen=True):
     synonyms: dict[str, float]
     bigrams: dict[str, float]
     row: tuple[str, ...]
-    """The bigrams as they follow each other."""
+    """All bigrams as they follow each other; those without a weight do not break a run."""
+    characters: dict[str, float]
+
+
+class _Text(msgspec.Struct, frozen=True):
+    """A candidate's words, and the pairs of characters that the question has too, counted."""
+
+    body: Counter[str]
+    title: Counter[str]
+    pairs: Counter[str]
+    title_pairs: Counter[str]
+    all_pairs: frozenset[str]
+    number_of_pairs: int
+    characters: frozenset[str]
 
 
 def features(question: RerankQuestion, candidates: Sequence[RerankPassage]) -> Floats:
     """Return a row of FEATURES for each candidate; does not depend on the order of the candidates."""
     if not candidates:
         return np.zeros((0, len(FEATURES)))
-    held = [Counter(one.terms) for one in candidates]
-    titles = [Counter(one.title_terms) for one in candidates]
     asked = frozenset(question.bigrams)
-    pairs = [frozenset(pair for pair in asked if pair in one.bigrams) for one in candidates]
-    words = _words(question, [h.keys() | t.keys() for h, t in zip(held, titles, strict=True)], pairs)
-    table = np.zeros((len(candidates), len(FEATURES)))
-    table[:, 0] = _relative([one.signals.get("bm25") for one in candidates])
-    table[:, 1] = _relative([one.signals.get("dense") for one in candidates])
-    table[:, 3] = _bm25(words.weights, held, titles)
-    for n, (one, body, title, there) in enumerate(zip(candidates, held, titles, pairs, strict=True)):
-        table[n, 4:] = _of_one(words, one, body, title, there)
-    covered = table[table[:, 0] == table[:, 0].max(), 4].max()
-    table[:, 2] = table[:, 1] * (1 - covered)
+    texts = [_text(one, asked) for one in candidates]
+    words = _words(question, texts)
+    by_words = _bm25_of_words(words.weights, texts)
+    rows = [_of_one(words, one, text) for one, text in zip(candidates, texts, strict=True)]
+    found = {name: np.array(column) for name, column in zip(_OF_ONE, zip(*rows, strict=True), strict=True)}
+    found["bm25"] = _relative([one.signals.get("bm25") for one in candidates])
+    found["dense"] = _relative([one.signals.get("dense") for one in candidates])
+    found["dense_uncovered"] = found["dense"] * (1 - found["coverage"][found["bm25"] == found["bm25"].max()].max())
+    found["words"] = by_words / (by_words.max() or 1.0)
+    found["bigrams_bm25"] = _bm25_of_pairs(words.bigrams, texts)
+    evidence = np.round(sum((weight * found[name] for name, weight in _EVIDENCE), np.zeros(len(texts))), 9)
+    found["same_title"], found["others_same_title"] = _same_title([one.title for one in candidates], evidence)
+    table = np.column_stack([found[name] for name in FEATURES])
     return np.asarray(np.round(np.clip(table, 0.0, 1.0), 9), np.float64)
 
 
-def _words(question: RerankQuestion, texts: Sequence[object], pairs: Sequence[frozenset[str]]) -> _Words:
+def _text(passage: RerankPassage, asked: frozenset[str]) -> _Text:
+    above = _title_bigrams(passage.title, tuple(passage.headings))
+    pairs = Counter({pair: passage.bigrams.count(pair) for pair in asked if pair in passage.bigrams})
+    return _Text(
+        body=Counter(passage.terms),
+        title=Counter(passage.title_terms),
+        pairs=pairs,
+        title_pairs=Counter(above),
+        all_pairs=asked.intersection(above).union(pairs),
+        number_of_pairs=len(passage.bigrams),
+        characters=frozenset("".join((*passage.bigrams, *above))),
+    )
+
+
+@lru_cache(maxsize=4_096)
+def _title_bigrams(title: str, headings: tuple[str, ...]) -> tuple[str, ...]:
+    """Remembered: candidates of one document share them, and folding is what takes the time."""
+    return bigrams(matching_form(fold("\n".join((title, *headings)))[0]))
+
+
+def _words(question: RerankQuestion, texts: Sequence[_Text]) -> _Words:
     terms, row = question.terms[:_MOST_TERMS], question.bigrams
+    there = [text.all_pairs for text in texts]
     return _Words(
-        weights=_rarity(terms, texts),
+        weights=_rarity(terms, [text.body.keys() | text.title.keys() for text in texts]),
         pairs=tuple(pairwise(terms)),
         synonyms=dict(question.synonyms),
-        bigrams=_rarity(row, pairs),
+        bigrams=_rarity([pair for pair in row if not _GRAMMAR.fullmatch(pair)], there),
         row=row,
+        characters=_rarity(_GRAMMAR.sub("", "".join(row)), [text.characters for text in texts]),
     )
 
 
@@ -112,31 +166,54 @@ def _relative(scores: Sequence[float | None]) -> Floats:
     return np.array([0.0 if s is None else (s - low) / spread if spread else 1.0 for s in scores])
 
 
-def _bm25(weights: Mapping[str, float], held: Sequence[Counter[str]], titles: Sequence[Counter[str]]) -> Floats:
-    lengths = np.array([body.total() + _TITLE * title.total() for body, title in zip(held, titles, strict=True)])
-    norms = _K1 * (1 - _B + _B * lengths / (lengths.mean() or 1.0))
-    scores = np.zeros(len(held))
+def _bm25_of_words(weights: Mapping[str, float], texts: Sequence[_Text]) -> Floats:
+    lengths = np.array([text.body.total() + _TITLE * text.title.total() for text in texts])
+    counts = {term: [text.body[term] + _TITLE * text.title[term] for text in texts] for term in weights}
+    return _bm25(weights, counts, lengths, _B)
+
+
+def _bm25_of_pairs(weights: Mapping[str, float], texts: Sequence[_Text]) -> Floats:
+    lengths = np.array([text.number_of_pairs + _TITLE_PAIRS * text.title_pairs.total() for text in texts])
+    counts = {pair: [text.pairs[pair] + _TITLE_PAIRS * text.title_pairs[pair] for text in texts] for pair in weights}
+    return _bm25(weights, counts, lengths, _B_PAIRS)
+
+
+def _bm25(weights: Mapping[str, float], counts: Mapping[str, Sequence[int]], lengths: Floats, b: float) -> Floats:
+    """Return the scores, 0 to below 1; `counts` are by candidate."""
+    norms = _K1 * (1 - b + b * lengths / (lengths.mean() or 1.0))
+    scores = np.zeros(len(lengths))
     for term, weight in weights.items():
-        counts = np.array([b[term] + _TITLE * t[term] for b, t in zip(held, titles, strict=True)], np.float64)
-        scores += weight * counts * (_K1 + 1) / (counts + norms)
-    return scores / (scores.max() or 1.0)
+        often = np.array(counts[term], np.float64)
+        scores += weight * often / (often + norms)
+    return scores
 
 
-def _of_one(
-    words: _Words, passage: RerankPassage, body: Counter[str], title: Counter[str], there: frozenset[str]
-) -> tuple[float, ...]:
-    weights = words.weights
+def _same_title(titles: Sequence[str], evidence: Floats) -> tuple[Floats, Floats]:
+    """Return the share of the evidence under each one's title, and the others' part of it; no title is its own."""
+    likely = np.exp(_SHARPNESS * (evidence - evidence.max()))
+    total = math.fsum(likely)
+    groups: dict[str | int, list[float]] = defaultdict(list)
+    for n, title in enumerate(titles):
+        groups[title or n].append(float(likely[n]))
+    whole = np.array([math.fsum(groups[title or n]) for n, title in enumerate(titles)]) / total
+    return whole, whole - likely / total
+
+
+_OF_ONE = ("coverage", "title", "window", "order", "proximity", "bigrams", "run", "characters", "synonyms")
+
+
+def _of_one(words: _Words, passage: RerankPassage, text: _Text) -> tuple[float, ...]:
+    weights, body, title = words.weights, text.body, text.title
     covered = math.fsum(w for term, w in weights.items() if term in body or term in title)
-    in_title = math.fsum(w for term, w in weights.items() if term in title)
     spots = [(at, term) for at, term in enumerate(passage.terms) if term in weights]
-    shared = math.fsum(w for pair, w in words.bigrams.items() if pair in there)
     return (
         covered,
-        in_title,
+        math.fsum(w for term, w in weights.items() if term in title),
         _window(spots, weights),
         *_near(words, spots),
-        shared,
-        _run(words.row, there),
+        math.fsum(w for pair, w in words.bigrams.items() if pair in text.all_pairs),
+        _run(words, text.all_pairs),
+        math.fsum(w for character, w in words.characters.items() if character in text.characters),
         min(1.0, math.fsum(w for term, w in words.synonyms.items() if term in body) * (1 - covered)),
     )
 
@@ -180,10 +257,13 @@ def _near(words: _Words, spots: Sequence[tuple[int, str]]) -> tuple[float, float
     return ordered / possible, min(1.0, close / possible)
 
 
-def _run(row: Sequence[str], there: frozenset[str]) -> float:
-    """Return the longest unbroken row of the question's bigrams that the text has, as a share of all."""
-    longest = now = 0
-    for pair in row:
-        now = now + 1 if pair in there else 0
-        longest = max(longest, now)
-    return longest / len(row) if row else 0.0
+def _run(words: _Words, there: frozenset[str]) -> float:
+    """Return how much of the question's bigrams stands in unbroken rows: the root of the squares of their weights."""
+    rows, now = [], 0.0
+    for pair in words.row:
+        if pair in there:
+            now += words.bigrams.get(pair, 0.0)
+        else:
+            rows.append(now)
+            now = 0.0
+    return math.sqrt(math.fsum(length * length for length in (*rows, now)))

@@ -88,3 +88,30 @@ def test_weights_of_another_encoder_keep_the_words_and_make_the_dense_score_plai
     assert other == plain_dense(own) and other.by_type == {} and set(other.alphas.values()) <= {0.3}
     assert other.weights["words"] == own.weights["words"]
     assert np.isclose(weights(other, "concept")[FEATURES.index("dense")], 0.3)
+
+
+def test_pairs_of_hiragana_say_nothing_and_the_title_has_pairs_too() -> None:
+    asked = RerankQuestion(text="", bigrams=("梅雨", "雨と", "とは", "はな", "なに"))
+    grammar = RerankPassage(text="", bigrams=("とは", "はな", "なに"))
+    in_title = RerankPassage(text="", title="梅雨", bigrams=("季節",))
+    table = features(asked, [grammar, in_title])
+    for name in ("bigrams", "bigrams_bm25", "run", "characters"):
+        one, other = table[:, FEATURES.index(name)]
+        assert one == 0.0 < other, name
+
+
+def test_one_long_row_stands_before_as_many_pairs_apart() -> None:
+    row, apart = passage("乙丙丁戊"), passage("甲乙己丙丁戊")
+    together, scattered = column("甲乙丙丁戊", "run", row, apart)
+    assert together > scattered > 0.0
+
+
+def test_passages_under_one_title_speak_for_each_other_and_those_without_a_title_do_not() -> None:
+    asked = RerankQuestion(text="", terms=("甲", "乙"))
+    one, other = RerankPassage(text="", terms=("甲",), title="山"), RerankPassage(text="", terms=("甲",), title="川")
+    more = RerankPassage(text="", terms=("甲", "乙"), title="山")
+    table = features(asked, [one, other, more])
+    for name in ("same_title", "others_same_title"):
+        assert table[0, FEATURES.index(name)] > table[1, FEATURES.index(name)], name
+    untitled = features(asked, [RerankPassage(text="", terms=("甲",)) for _ in range(3)])
+    assert not untitled[:, FEATURES.index("others_same_title")].any()
