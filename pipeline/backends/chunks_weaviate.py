@@ -36,9 +36,9 @@ IDS_PER_DELETE = 2_000
 class WeaviateChunks:
     """Implements ChunkIndex. Connects, and creates the collection when it is missing, at the first call.
 
-    `weights` are BM25's for title terms, terms, bigrams and identifiers. Vectors are compared one by one
-    up to `EXACT_UP_TO` that pass the filter; among more, HNSW may miss a hit at the edge of the list. Of
-    more than 10,000 hits of one score, which ones are given is Weaviate's choice.
+    `weights` are BM25's for words, bigrams and identifiers; a word of the title counts TITLE_WEIGHT times. Vectors
+    are compared one by one up to `EXACT_UP_TO` that pass the filter; among more, HNSW may miss a hit at the edge of
+    the list. Of more than 10,000 hits of one score, which ones are given is Weaviate's choice.
     """
 
     def __init__(
@@ -47,13 +47,13 @@ class WeaviateChunks:
         generation: str,
         *,
         prefix: str = "Shinsen",
-        weights: tuple[float, float, float, float] = (3.0, 1.0, 0.5, 4.0),
+        weights: tuple[float, float, float] = (1.0, 0.5, 4.0),
     ) -> None:
         self._connection = WeaviateConnection(address)
         self._name = collection_name(prefix, generation)
-        searched = (at.TITLE_TERMS, at.TERMS, at.BIGRAMS, at.IDENTIFIERS)
+        searched = (at.WORDS, at.BIGRAMS, at.IDENTIFIERS)
         self._boosts = [f"{name}^{weight:g}" for name, weight in zip(searched, weights, strict=True)]
-        self._code_boosts = [self._boosts[0], self._boosts[-1]]
+        self._code_boosts = [f"{at.TITLE_TERMS}^{at.TITLE_WEIGHT}", self._boosts[-1]]
         self._checked = False
         self._lock = asyncio.Lock()
 
@@ -138,7 +138,7 @@ class WeaviateChunks:
         return None
 
     async def lexical(self, query: LexicalQuery, where: ChunkFilter, limit: int) -> list[IndexHit]:
-        """See ChunkIndex.lexical. Scored by BM25F over the four properties; identifiers alone over theirs alone."""
+        """See ChunkIndex.lexical. Scored by BM25; identifiers alone over titles and identifiers."""
         text = query_text(query)
         if not text or where.access_classes == () or limit <= 0:
             return []

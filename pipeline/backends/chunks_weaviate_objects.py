@@ -21,6 +21,11 @@ from schemas.knowledge import Mention
 CHUNK, DOCUMENT, ACCESS_CLASS, UPDATED_AT, FACETS = "chunk", "document", "access_class", "updated_at", "facets"
 SOURCE, COLLECTION, TYPE, VECTOR_MODEL, CONTENT = "source", "collection", "type", "vector_model", "content"
 TITLE_TERMS, TERMS, BIGRAMS, IDENTIFIERS = "title_terms", "terms", "bigrams", "identifiers"
+WORDS = "words"
+"""Title terms, each so many times as it weighs more than a term of the text, and terms: the one property that questions
+in words ask. Weaviate scores each property by itself, with a length and a saturation of its own, and adds that up: a
+title would count too much. One property is what BM25 over a whole chunk is, as SQLite has it."""
+TITLE_WEIGHT = 3
 KEYS = (CHUNK, DOCUMENT, ACCESS_CLASS, UPDATED_AT, SOURCE, COLLECTION, TYPE)
 HAS_VECTOR = "has_vector"
 VECTOR = "default"
@@ -79,6 +84,7 @@ def to_object(chunk: IndexedChunk) -> "DataObject[dict[str, Any], None]":
             FACETS: [facet(name, text) for name, value in chunk.fields.items() for text in field_texts(value)],
             TITLE_TERMS: column(chunk.title_terms),
             TERMS: column(found.terms),
+            WORDS: column((*chunk.title_terms * TITLE_WEIGHT, *found.terms)),
             BIGRAMS: column(found.bigrams, BIGRAM),
             IDENTIFIERS: column(found.identifiers),
             CONTENT: msgspec.json.encode(content, order="deterministic").decode(),
@@ -162,7 +168,8 @@ def _properties() -> list[Property]:
         Property(name=HAS_VECTOR, data_type=DataType.BOOL, index_filterable=True),
         # Which documents hold all bigrams of a name is asked of BM25's index too: a second one for filters would halve
         # the rate of writing.
-        *(_text(name, Tokenization.WHITESPACE, search=True) for name in (TITLE_TERMS, TERMS, IDENTIFIERS, BIGRAMS)),
+        *(_text(name, Tokenization.WHITESPACE, search=True) for name in (TITLE_TERMS, WORDS, IDENTIFIERS, BIGRAMS)),
+        _text(TERMS, Tokenization.WHITESPACE),
         _text(VECTOR_MODEL, Tokenization.FIELD),
         _text(CONTENT, Tokenization.FIELD),
     ]

@@ -49,7 +49,7 @@ def query_text(query: LexicalQuery) -> str:
 async def lexical_hits(
     collection: Collection, text: str, boosts: list[str], where: _Filters | None, limit: int
 ) -> list[IndexHit]:
-    """Return the best by BM25F over the boosted properties."""
+    """Return the best by BM25, summed over the boosted properties."""
 
     async def ask(number: int) -> list[IndexHit]:
         found = await collection.query.bm25(

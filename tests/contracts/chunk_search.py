@@ -88,6 +88,22 @@ class ChunkSearch(ChunkFixtures):
             "t",
         ]
 
+    async def test_a_title_counts_more_and_not_without_bound(self, index: ChunkIndex) -> None:
+        """Title and text are one field with one saturation: two words of a text outweigh one in a title, which
+        outweighs one in a text."""
+        rest = [chunk(f"f{n:02}", "灯", "消灯", "記録", title_terms=("表",), document=f"d/f/{n}") for n in range(12)]
+        await index.stage(
+            [
+                chunk("title", "灯", "消灯", "記録", title_terms=("弁",), document="d/x/1"),
+                chunk("both", "弁", "漏洩", "記録", title_terms=("表",), document="d/x/2"),
+                chunk("one", "弁", "消灯", "記録", title_terms=("表",), document="d/x/3"),
+                chunk("other", "漏洩", "消灯", "記録", title_terms=("図",), document="d/x/4"),
+                *rest,
+            ]
+        )
+        assert ids(await index.lexical(words("弁", "漏洩"), ALL, 2)) == ["both", "title"]
+        assert ids(await index.lexical(words("弁"), ALL, 3))[0] == "title"
+
     async def test_tokens_match_whole_and_exactly(self, index: ChunkIndex) -> None:
         await index.stage([chunk(f"c{n:02}", token) for n, token in enumerate(HARD_TOKENS)])
         for n, token in enumerate(HARD_TOKENS):
