@@ -22,6 +22,8 @@ class Asked(msgspec.Struct, frozen=True):
     """What is looked for in each candidate."""
 
     terms: tuple[str, ...]
+    own: frozenset[str]
+    """The terms again."""
     wanted: frozenset[str]
     """Terms and synonyms."""
     bigrams: frozenset[str]
@@ -50,6 +52,7 @@ def asked_of(question: RerankQuestion) -> Asked:
     terms = question.terms[:_MOST_TERMS]
     return Asked(
         terms=tuple(terms),
+        own=frozenset(terms),
         wanted=frozenset((*terms, *(term for term, _ in question.synonyms))),
         bigrams=frozenset(question.bigrams),
         characters=tuple(dict.fromkeys(GRAMMAR.sub("", "".join(question.bigrams)))),
@@ -59,7 +62,7 @@ def asked_of(question: RerankQuestion) -> Asked:
 def held_by(passage: RerankPassage, asked: Asked) -> Held:
     """Return what the passage holds of it."""
     above = _title_bigrams(passage.title, tuple(passage.headings))
-    wanted, own = asked.wanted, frozenset(asked.terms)
+    wanted, own = asked.wanted, asked.own
     found = [(at, term) for at, term in enumerate(passage.terms) if term in wanted]
     pairs = Counter({pair: passage.bigrams.count(pair) for pair in asked.bigrams if pair in passage.bigrams})
     together = "".join((*passage.bigrams, *above))

@@ -98,7 +98,10 @@ async def test_many_that_start_at_once_make_the_tables_once(database_url: str) -
         *(postgres_state(database).collections() for database in databases),
         *(cache.put("k", {"a": b"1"}) for cache in caches),
     )
+    assert await caches[0].get("k", ["a"]) == {"a": b"1"}
     await asyncio.gather(*(database.close() for database in databases), *(cache.close() for cache in caches))
+    with psycopg.connect(database_url) as connection:
+        assert connection.execute("SELECT version_num FROM shinsen_revision").fetchall() == [(HEAD,)]
 
 
 async def test_an_open_store_finds_its_tables_again(database_url: str) -> None:

@@ -102,6 +102,8 @@ def test_a_fetched_folder_needs_no_builder(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(tools, "which", lambda name: None)
     (tmp_path / "thing-1").mkdir()
     Fetcher(tmp_path, install=False).go("thing-1", "example.org/thing@v1")
+    assert not list((tmp_path / "thing-1").iterdir())
+    assert not (tmp_path / "logs").exists(), "nothing was built"
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="without root it is sudo that runs apt-get")

@@ -99,4 +99,5 @@ def test_times_read_back_and_order(plain: datetime) -> None:
 @given(st.text(max_size=20))
 def test_any_text(text: str) -> None:
     parse_date(text)
-    parse_time(text)
+    moment = parse_time(text)
+    assert moment is None or moment.utcoffset() == timedelta(0)
