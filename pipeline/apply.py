@@ -179,14 +179,15 @@ class Applier:
         if not writes:
             return
         await self._renew(documents)
-        writing = asyncio.gather(*(write() for write in writes), return_exceptions=True)
+        writing = [asyncio.ensure_future(write()) for write in writes]
         try:
-            while not (await asyncio.wait({writing}, timeout=_RENEW_S))[0]:
+            while (await asyncio.wait(writing, timeout=_RENEW_S))[1]:
                 await self._renew(documents)
         finally:
-            writing.cancel()  # which says nothing to what has ended
-            await asyncio.wait({writing})  # nothing is written any more when this returns or raises
-        for failed in [each for each in await writing if each is not None]:
+            for each in writing:
+                each.cancel()  # which says nothing to what has ended
+            ended = await asyncio.gather(*writing, return_exceptions=True)  # nothing is written after this
+        for failed in [each for each in ended if each is not None]:
             raise failed
 
     async def _renew(self, documents: Sequence[str]) -> None:
@@ -216,10 +217,7 @@ class Applier:
         """
         if not changes:
             return []
-        holders: set[str] = set()
-        for change in changes:
-            holders.update(await self._holders(change.name))
-        relinks = sorted(holders)
+        relinks = sorted({document for change in changes for document in await self._holders(change.name)})
         for start in range(0, len(relinks), MARKED_AT_ONCE):
             await self._state.mark_relinks(self.generation, relinks[start : start + MARKED_AT_ONCE])
         await self._state.looked_up(self.generation, changes)

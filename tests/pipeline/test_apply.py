@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import gc
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -139,6 +140,31 @@ async def test_a_late_writer_does_no_harm(tmp_path: Path) -> None:
         published = await owner._applier.publish(late)
         assert published.committed == [False, False]
         assert await runtime.digest() == before
+
+
+@pytest.mark.parametrize(
+    "place", [("chunks", "stage"), ("graph", "stage"), ("chunks", "collect"), ("graph", "collect")]
+)
+async def test_an_end_while_an_index_is_written_says_nothing(tmp_path: Path, place: tuple[str, str]) -> None:
+    """asyncio prints a traceback for whatever ended with an error that nobody looked at."""
+    said: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: said.append(context))
+    writing = asyncio.Event()
+
+    async def hang(*_: Any) -> None:
+        writing.set()
+        await asyncio.Event().wait()
+
+    async with running(tmp_path) as runtime:
+        owner: Any = runtime._generation.builder._applier
+        part, method = place
+        setattr({"chunks": owner._chunks, "graph": owner._graph}[part], method, hang)
+        submitting = asyncio.create_task(runtime.submit(EVENTS[:2]))
+        await asyncio.wait_for(writing.wait(), 30)
+        submitting.cancel()
+        await asyncio.wait({submitting})
+    gc.collect()
+    assert said == []
 
 
 @pytest.fixture
