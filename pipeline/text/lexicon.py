@@ -72,11 +72,15 @@ class LexicalAnalysis:
 
 
 def compiled(dictionary: UserDictionary) -> bytes:
-    """Return a user dictionary as Sudachi loads it; takes about 60 ms and 1 ms for each 100 words."""
+    """Return a user dictionary as Sudachi loads it; takes about 0.1 s and 8 ms for each 100 words.
+
+    A word without a reading is read as Sudachi reads it without the dictionary.
+    """
     from sudachipy import sudachipy
 
     words = [word for word in dictionary.headwords.values() if word.kind != "code"]
-    lines = "".join(_line(word) for word in words)
+    plain = Readings()
+    lines = "".join(_line(word, word.reading or plain.of(word.word)) for word in words)
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "user.dic"
         system = files("sudachidict_core").joinpath("resources/system.dic")
@@ -84,12 +88,15 @@ def compiled(dictionary: UserDictionary) -> bytes:
         return target.read_bytes()
 
 
-def _line(word: UserWord) -> str:
+def _line(word: UserWord, reading: str) -> str:
     cost = _COSTS.get(len(word.word), 0)
     pos = _POS.get(word.kind, _PROPER_NOUN)
-    text = '"' + word.word.replace('"', '""') + '"'
-    reading = word.reading or "キゴウ"
-    return f"{text},{_CONNECTION},{_CONNECTION},{cost},{text},{pos},{reading},{text},*,A,*,*,*\n"
+    text = _quoted(word.word)
+    return f"{text},{_CONNECTION},{_CONNECTION},{cost},{text},{pos},{_quoted(reading)},{text},*,A,*,*,*\n"
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace('"', '""') + '"'
 
 
 def _parts(word: UserWord, plain: TermAnalyzer) -> tuple[str, ...]:

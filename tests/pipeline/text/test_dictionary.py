@@ -60,6 +60,13 @@ def test_synonyms_act_on_questions_with_their_weight() -> None:
     assert ("ガレリア号", 0.3) in weighted.synonyms
 
 
+def test_words_without_a_reading_are_read_as_before() -> None:
+    text = "word,reading,kind,synonyms\n点滴,テンテキ,word,輸液\n第2倉庫,,place,\n青海波,セイガイハ,product,"
+    readings = analysis(text).readings
+    read = [readings.of(name) for name in ("輸液ポンプ", "点滴台", "第2倉庫", "青海波")]
+    assert read == ["ユエキポンプ", "テンテキダイ", "ダイ2ソウコ", "セイガイハ"]
+
+
 def test_the_version_depends_on_words_alone() -> None:
     lines = CSV.splitlines()
     turned = "\n".join([lines[0], *reversed(lines[1:])]) + "\n"
