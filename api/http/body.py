@@ -36,8 +36,9 @@ def invalid(message: str) -> InvalidQuery:
     """Turn msgspec's message with its `$.a[0].b` into an error with the pointer `/a/0/b`."""
     placed = _PLACED.match(message)
     what, where = (placed["what"], placed["where"]) if placed else (message, "")
-    steps = [step["name"] or step["index"] for step in _STEP.finditer(where)]
-    if named := _UNKNOWN.search(what):
+    known, _, unknown = where.partition("[...]")  # a value of a mapping, of which msgspec does not tell the key
+    steps = [step["name"] or step["index"] for step in _STEP.finditer(known)]
+    if not unknown and (named := _UNKNOWN.search(what)):
         steps.append(named["name"] or named["missing"])
     pointer = "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in steps)
     return InvalidQuery(what, pointer=pointer)

@@ -130,6 +130,8 @@ def _of_http(error: HTTPException) -> Problem:
     if not isinstance(error, ValidationException):
         return problem(error.status_code, code, error.detail)
     items = error.extra if isinstance(error.extra, list) else []
+    if any(item.get("key") == "data" for item in items):  # Litestar's name for the body
+        return problem(400, "invalid-request", "The request has no body; send JSON in UTF-8.", pointer="")
     what = problem(400, "invalid-request", "A parameter of the request is wrong." if items else error.detail)
     for item in items:
         key = str(item.get("key", ""))

@@ -36,6 +36,22 @@ async def test_every_error_is_a_problem(client: httpx.AsyncClient, method: str, 
         assert response.headers["allow"]
 
 
+@pytest.mark.parametrize(
+    ("body", "pointer", "said"),
+    [
+        (b"", "", "no body"),
+        (b'{"query": "x", "filters": {"fields": {"status": null}}}', "/filters/fields", "null"),
+        (b'{"query": "x", "filters": {"fields": {"status": ["a", {}]}}}', "/filters/fields", "object"),
+        (b'{"query": "x", "filters": {"source": [1]}}', "/filters/source/0", "int"),
+        (b'{"query": "x", "expand": {"y": 1}}', "/expand/y", "unknown field"),
+    ],
+)
+async def test_bad_input_is_pointed_at(client: httpx.AsyncClient, body: bytes, pointer: str, said: str) -> None:
+    response = await client.post("/v1/search", content=body, headers={"content-type": "application/json"})
+    (error,) = response.json()["errors"]
+    assert response.status_code == 400 and error["pointer"] == pointer and said in error["detail"]
+
+
 async def test_an_unexpected_error_tells_nothing(
     client: httpx.AsyncClient, runtime: EmbeddedRuntime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
