@@ -9,9 +9,9 @@ import apsw
 import msgspec
 import sqlite_vec
 
-from pipeline.backends.decoded import packed_pairs
 from pipeline.backends.fts5_tokens import TOKENIZER, column_text
 from pipeline.ports.chunk_index import ChunkText
+from pipeline.text.pairs import packed_pairs
 from schemas.document import Analysis, IndexedChunk
 from schemas.knowledge import Mention
 

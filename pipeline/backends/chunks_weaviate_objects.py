@@ -11,10 +11,10 @@ from weaviate.classes.config import Configure, DataType, Property, StopwordsPres
 from weaviate.classes.data import DataObject
 
 from pipeline.backends.chunks_weaviate_tokens import BIGRAM, column, key, read_key, tokens
-from pipeline.backends.decoded import packed_pairs
 from pipeline.backends.field_values import field_texts
 from pipeline.errors import InvalidConfiguration
 from pipeline.ports.chunk_index import ChunkText
+from pipeline.text.pairs import packed_pairs
 from schemas.document import Analysis, IndexedChunk
 from schemas.knowledge import Mention
 

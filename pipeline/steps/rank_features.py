@@ -4,16 +4,15 @@ All features are 0 to 1, and more is better. Words count by their inverse docume
 """
 
 import math
-from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence, Set
-from itertools import pairwise
+from collections import defaultdict
+from collections.abc import Sequence
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from pipeline.ports.reranker import RerankPassage, RerankQuestion
-from pipeline.steps.rank_held import GRAMMAR, TITLE, Asked, Held, asked_of, held_by
+from pipeline.steps.rank_held import GRAMMAR, TITLE, Asked, Flags, Held, Ints, asked_of, held_by
 
 Floats = npt.NDArray[np.float64]
 
@@ -59,20 +58,20 @@ _SHARPNESS = 8
 _WINDOW = 30
 """Terms: about a sentence."""
 _NEAR = 5
-_FAR = _NEAR + 1
 
 
 class _Words(msgspec.Struct, frozen=True):
-    """A question's words with their weights, which sum to 1."""
+    """The weights of a question's parts, by the rows of Held; each kind sums to 1."""
 
-    weights: dict[str, float]
-    pairs: dict[tuple[str, str], float]
-    """Neighbours in the question, by the smaller of their weights."""
-    synonyms: dict[str, float]
-    bigrams: dict[str, float]
-    row: tuple[str, ...]
-    """All bigrams as they follow each other; those without a weight do not break a run."""
-    characters: dict[str, float]
+    terms: Floats
+    neighbours: Floats
+    """Of each term and the next, by the smaller of their weights."""
+    synonyms: dict[int, float]
+    pairs: Floats
+    """None for those of grammar, which do not break a run."""
+    row: Ints
+    """All pairs as they follow each other."""
+    characters: Floats
 
 
 def features(question: RerankQuestion, candidates: Sequence[RerankPassage]) -> Floats:
@@ -80,41 +79,46 @@ def features(question: RerankQuestion, candidates: Sequence[RerankPassage]) -> F
     if not candidates:
         return np.zeros((0, len(FEATURES)))
     asked = asked_of(question)
-    texts = [held_by(one, asked) for one in candidates]
-    words = _words(question, asked, texts)
-    by_words = _bm25_of_words(words.weights, texts)
-    rows = [_of_one(words, text) for text in texts]
-    found = {name: np.array(column) for name, column in zip(_OF_ONE, zip(*rows, strict=True), strict=True)}
+    held = held_by(candidates, asked)
+    words = _words(question, asked, held)
+    found = _by_words(words, held)
+    found |= _by_pairs(words, held)
+    found["characters"] = _share(words.characters, held.characters)
     found["bm25"] = _relative([one.signals.get("bm25") for one in candidates])
     found["dense"] = _relative([one.signals.get("dense") for one in candidates])
     found["dense_uncovered"] = found["dense"] * (1 - found["coverage"][found["bm25"] == found["bm25"].max()].max())
-    found["words"] = by_words / (by_words.max() or 1.0)
-    found["bigrams_bm25"] = _bm25_of_pairs(words.bigrams, texts)
-    evidence = np.round(sum((weight * found[name] for name, weight in _EVIDENCE), np.zeros(len(texts))), 9)
+    evidence = np.round(sum((weight * found[name] for name, weight in _EVIDENCE), np.zeros(held.size)), 9)
     found["same_title"], found["others_same_title"] = _same_title([one.title for one in candidates], evidence)
     table = np.column_stack([found[name] for name in FEATURES])
     return np.asarray(np.round(np.clip(table, 0.0, 1.0), 9), np.float64)
 
 
-def _words(question: RerankQuestion, asked: Asked, texts: Sequence[Held]) -> _Words:
-    row = question.bigrams
-    weights = _rarity(asked.terms, [text.body.keys() | text.title.keys() for text in texts])
+def _words(question: RerankQuestion, asked: Asked, held: Held) -> _Words:
+    own = len(asked.terms)
+    terms = _rarity((held.body[:own] > 0) | (held.title > 0))
+    counted = np.array([not GRAMMAR.fullmatch(pair) for pair in asked.pairs], np.bool_)
+    pairs = np.zeros(len(counted))
+    pairs[counted] = _rarity((held.pairs[counted] > 0) | (held.title_pairs[counted] > 0))
     return _Words(
-        weights=weights,
-        pairs={(a, b): min(weights[a], weights[b]) for a, b in pairwise(asked.terms)},
-        synonyms=dict(question.synonyms),
-        bigrams=_rarity([p for p in row if not GRAMMAR.fullmatch(p)], [text.all_pairs for text in texts]),
-        row=row,
-        characters=_rarity(asked.characters, [text.characters for text in texts]),
+        terms=terms,
+        neighbours=np.minimum(terms[:-1], terms[1:]),
+        synonyms={asked.wanted[term]: weight for term, weight in question.synonyms},
+        pairs=pairs,
+        row=np.array([asked.pairs[pair] for pair in question.bigrams if pair in asked.pairs], np.int64),
+        characters=_rarity(held.characters),
     )
 
 
-def _rarity(items: Sequence[str], texts: Sequence[Set[str]]) -> dict[str, float]:
-    """Return the share of each item in the sum of inverse document frequencies."""
-    n, found = len(texts), Counter(item for text in texts for item in text)
-    idf = {item: math.log(1 + (n - found[item] + 0.5) / (found[item] + 0.5)) for item in dict.fromkeys(items)}
-    total = math.fsum(idf.values()) or 1.0
-    return {item: value / total for item, value in idf.items()}
+def _rarity(there: Flags) -> Floats:
+    """Return the share of each row in the sum of inverse document frequencies."""
+    n, found = there.shape[1], there.sum(axis=1)
+    idf = [math.log(1 + (n - often + 0.5) / (often + 0.5)) for often in found.tolist()]
+    return np.array(idf) / (math.fsum(idf) or 1.0)
+
+
+def _share(weights: Floats, there: Flags | Floats) -> Floats:
+    """Return for each candidate the weight of what is there, or of how far; in the order of rows, whatever columns."""
+    return np.asarray((weights[:, None] * there).sum(axis=0), np.float64)
 
 
 def _relative(scores: Sequence[float | None]) -> Floats:
@@ -127,26 +131,10 @@ def _relative(scores: Sequence[float | None]) -> Floats:
     return np.array([0.0 if s is None else (s - low) / spread if spread else 1.0 for s in scores])
 
 
-def _bm25_of_words(weights: Mapping[str, float], texts: Sequence[Held]) -> Floats:
-    lengths = np.array([text.length for text in texts])
-    counts = {term: [text.body.get(term, 0) + TITLE * text.title.get(term, 0) for text in texts] for term in weights}
-    return _bm25(weights, counts, lengths, _B)
-
-
-def _bm25_of_pairs(weights: Mapping[str, float], texts: Sequence[Held]) -> Floats:
-    lengths = np.array([text.number_of_pairs + _TITLE_PAIRS * text.title_pairs.total() for text in texts])
-    counts = {pair: [text.pairs[pair] + _TITLE_PAIRS * text.title_pairs[pair] for text in texts] for pair in weights}
-    return _bm25(weights, counts, lengths, _B_PAIRS)
-
-
-def _bm25(weights: Mapping[str, float], counts: Mapping[str, Sequence[int]], lengths: Floats, b: float) -> Floats:
-    """Return the scores, 0 to below 1; `counts` are by candidate."""
+def _bm25(weights: Floats, counts: Ints, lengths: Ints, b: float) -> Floats:
+    """Return the scores, 0 to below 1."""
     norms = _K1 * (1 - b + b * lengths / (lengths.mean() or 1.0))
-    scores = np.zeros(len(lengths))
-    for term, weight in weights.items():
-        often = np.array(counts[term], np.float64)
-        scores += weight * often / (often + norms)
-    return scores
+    return _share(weights, counts / (counts + norms))
 
 
 def _same_title(titles: Sequence[str], evidence: Floats) -> tuple[Floats, Floats]:
@@ -160,74 +148,82 @@ def _same_title(titles: Sequence[str], evidence: Floats) -> tuple[Floats, Floats
     return whole, whole - likely / total
 
 
-_OF_ONE = ("coverage", "title", "window", "order", "proximity", "bigrams", "run", "characters", "synonyms")
+def _by_words(words: _Words, held: Held) -> dict[str, Floats]:
+    """Return what the question's terms and their places tell."""
+    own = len(words.terms)
+    body, in_title = held.body[:own], held.title > 0
+    scores = _bm25(words.terms, body + TITLE * held.title, held.lengths, _B)
+    covered = _share(words.terms, (body > 0) | in_title)
+    standing = np.zeros(held.size)
+    for row, weight in words.synonyms.items():
+        standing += weight * (held.body[row] > 0)
+    ordered, close = _near(words, held)
+    return {
+        "words": scores / (scores.max() or 1.0),
+        "coverage": covered,
+        "title": _share(words.terms, in_title),
+        "window": _window(words, held),
+        "order": ordered,
+        "proximity": close,
+        "synonyms": np.minimum(1.0, standing * (1 - covered)),
+    }
 
 
-def _of_one(words: _Words, text: Held) -> tuple[float, ...]:
-    weights, body, title = words.weights, text.body, text.title
-    covered = math.fsum(w for term, w in weights.items() if term in body or term in title)
-    return (
-        covered,
-        math.fsum(w for term, w in weights.items() if term in title),
-        _window(text.spots, weights),
-        *_near(words, text.spots),
-        math.fsum(w for pair, w in words.bigrams.items() if pair in text.all_pairs),
-        _run(words, text.all_pairs),
-        math.fsum(w for character, w in words.characters.items() if character in text.characters),
-        min(1.0, math.fsum(w for term, w in words.synonyms.items() if term in body) * (1 - covered)),
-    )
+def _by_pairs(words: _Words, held: Held) -> dict[str, Floats]:
+    """Return what its pairs of characters tell."""
+    there = (held.pairs > 0) | (held.title_pairs > 0)
+    counts = held.pairs + _TITLE_PAIRS * held.title_pairs
+    lengths = held.lengths_in_pairs + _TITLE_PAIRS * held.title_lengths_in_pairs
+    return {
+        "bigrams": _share(words.pairs, there),
+        "bigrams_bm25": _bm25(words.pairs, counts, lengths, _B_PAIRS),
+        "run": _run(words, there),
+    }
 
 
-def _window(spots: Sequence[tuple[int, str]], weights: Mapping[str, float]) -> float:
+def _last(held: Held, number: int) -> tuple[Ints, Ints]:
+    """Return each spot's place, far from those of other candidates, and that of each term's last spot up to there."""
+    places = held.owners * (held.places.max(initial=0) + _WINDOW) + held.places
+    last = np.full((number, len(places)), -_WINDOW)
+    last[held.rows, np.arange(len(places))] = places
+    return places, np.maximum.accumulate(last, axis=1)
+
+
+def _window(words: _Words, held: Held) -> Floats:
     """Return the largest share of the question's weight within one stretch."""
-    best, first, now = 0.0, 0, 0.0
-    inside = dict.fromkeys(weights, 0)
-    for at, term in spots:
-        inside[term] += 1
-        if inside[term] == 1:
-            now += weights[term]
-        while spots[first][0] <= at - _WINDOW:
-            gone = spots[first][1]
-            inside[gone] -= 1
-            if not inside[gone]:
-                now -= weights[gone]
-            first += 1
-        if now > best:  # noqa: PLR1730 - in half the time
-            best = now
+    places, last = _last(held, len(words.terms))
+    best = np.zeros(held.size)
+    np.maximum.at(best, held.owners, _share(words.terms, places - last < _WINDOW))
     return best
 
 
-def _near(words: _Words, spots: Sequence[tuple[int, str]]) -> tuple[float, float]:
+def _near(words: _Words, held: Held) -> tuple[Floats, Floats]:
     """Return how many neighbours of the question follow each other here, and how near any two of its words stand."""
-    weights, pairs = words.weights, words.pairs
-    order: dict[tuple[str, str], int] = {}
-    near: dict[tuple[str, str], int] = {}
-    for n, (at, term) in enumerate(spots):
-        for later, other in spots[n + 1 : n + 1 + _NEAR]:
-            gap = later - at
-            if gap > _NEAR:
-                break
-            if other == term:
-                continue
-            key = (term, other)
-            if key in pairs and gap < order.get(key, _FAR):
-                order[key] = gap
-            key = key if term < other else (other, term)
-            if gap < near.get(key, _FAR):
-                near[key] = gap
-    possible = math.fsum(pairs.values()) or 1.0
-    ordered = math.fsum(pairs[key] / gap for key, gap in order.items())
-    close = math.fsum(min(weights[a], weights[b]) / gap**2 for (a, b), gap in near.items())
-    return ordered / possible, min(1.0, close / possible)
+    number = len(words.terms)
+    places, last = _last(held, number)
+    first, n = np.nonzero(places[1:] - last[:, :-1] <= _NEAR)
+    n, gaps = n + 1, places[n + 1] - last[first, n]
+    other = first != held.rows[n]
+    first, n, gaps = first[other], n[other], gaps[other]
+    least = np.full((number, number, held.size), np.inf)
+    np.minimum.at(least, (first, held.rows[n], held.owners[n]), gaps)
+    follows = np.arange(number - 1)
+    ordered = (words.neighbours[:, None] / least[follows, follows + 1]).sum(axis=0)
+    one, two = np.triu_indices(number, 1)
+    smaller = np.minimum(words.terms[one], words.terms[two])
+    close = (smaller[:, None] / np.minimum(least[one, two], least[two, one]) ** 2).sum(axis=0)
+    possible = math.fsum(words.neighbours) or 1.0
+    return ordered / possible, np.minimum(1.0, close / possible)
 
 
-def _run(words: _Words, there: frozenset[str]) -> float:
-    """Return how much of the question's bigrams stands in unbroken rows: the root of the squares of their weights."""
-    rows, now = [], 0.0
-    for pair in words.row:
-        if pair in there:
-            now += words.bigrams.get(pair, 0.0)
-        else:
-            rows.append(now)
-            now = 0.0
-    return math.sqrt(math.fsum(length * length for length in (*rows, now)))
+def _run(words: _Words, there: Flags) -> Floats:
+    """Return how much of the question's pairs stands in unbroken rows: the root of the squares of their weights."""
+    held = there[words.row]
+    runs = np.cumsum(~held, axis=0)  # a pair that is not there begins the next one
+    length, size = len(words.row) + 1, there.shape[1]
+    sums = np.bincount(
+        (runs + length * np.arange(size)).ravel(),
+        (words.pairs[words.row][:, None] * held).ravel(),
+        minlength=length * size,
+    )
+    return np.asarray(np.sqrt((sums.reshape(size, length).T ** 2).sum(axis=0)), np.float64)

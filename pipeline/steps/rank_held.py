@@ -1,93 +1,158 @@
-"""What each candidate holds of a question, counted once for all features."""
+"""What candidates hold of a question, counted once for all features: in arrays with a column for each candidate."""
 
 import re
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import chain, compress, count
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from pipeline.ports.reranker import RerankPassage, RerankQuestion
 from pipeline.text.normalize import fold, matching_form
+from pipeline.text.pairs import Pairs, packed_pairs
 from pipeline.text.terms import bigrams
+
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 
 TITLE = 3
 """A word of the title counts as so many of the text."""
 GRAMMAR = re.compile("[ぁ-ゖー]+")
 _MOST_TERMS = 32
 """Of a question: more would cost time, and say nothing that these do not."""
+_HIGHEST = 21
+"""Bits of a code point."""
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """What is looked for in each candidate."""
+    """What is looked for in each candidate; all distinct, in the question's order."""
 
     terms: tuple[str, ...]
-    own: frozenset[str]
-    """The terms again."""
-    wanted: frozenset[str]
-    """Terms and synonyms."""
-    bigrams: frozenset[str]
+    wanted: dict[str, int]
+    """Rows of the terms, then of synonyms that are none of them."""
+    pairs: dict[str, int]
+    """Rows of the pairs of characters."""
     characters: tuple[str, ...]
 
 
 class Held(msgspec.Struct, frozen=True):
-    """What a candidate holds of the question, counted; of the rest only how much it is."""
+    """What each of `size` candidates holds of the question, counted; of the rest only how much it is."""
 
-    spots: list[tuple[int, str]]
-    """Where the question's terms stand."""
-    body: dict[str, int]
-    """How often its terms and their synonyms stand in the text."""
-    title: dict[str, int]
-    length: int
+    size: int
+    owners: Ints
+    """Whose the spots are, where the question's terms stand: in the order of candidates, there in reading order."""
+    places: Ints
+    """How many terms stand before each spot."""
+    rows: Ints
+    """Which term it is."""
+    body: Ints
+    """How often each wanted term stands in the text."""
+    title: Ints
+    """The same of title and headings; its synonyms are not counted."""
+    lengths: Ints
     """Terms, those of the title as often as they count."""
-    pairs: Counter[str]
-    title_pairs: Counter[str]
-    all_pairs: frozenset[str]
-    number_of_pairs: int
-    characters: frozenset[str]
+    pairs: Ints
+    """How often each pair stands in the text."""
+    title_pairs: Ints
+    lengths_in_pairs: Ints
+    title_lengths_in_pairs: Ints
+    characters: Flags
 
 
 def asked_of(question: RerankQuestion) -> Asked:
     """Return what to look for."""
-    terms = question.terms[:_MOST_TERMS]
+    terms = tuple(dict.fromkeys(question.terms[:_MOST_TERMS]))
     return Asked(
-        terms=tuple(terms),
-        own=frozenset(terms),
-        wanted=frozenset((*terms, *(term for term, _ in question.synonyms))),
-        bigrams=frozenset(question.bigrams),
+        terms=terms,
+        wanted=_rows((*terms, *(term for term, _ in question.synonyms))),
+        pairs=_rows(pair for pair in question.bigrams if len(pair) == 2),
         characters=tuple(dict.fromkeys(GRAMMAR.sub("", "".join(question.bigrams)))),
     )
 
 
-def held_by(passage: RerankPassage, asked: Asked) -> Held:
-    """Return what the passage holds of it."""
-    above = _title_bigrams(passage.title, tuple(passage.headings))
-    wanted, own = asked.wanted, asked.own
-    found = [(at, term) for at, term in enumerate(passage.terms) if term in wanted]
-    pairs = Counter({pair: passage.bigrams.count(pair) for pair in asked.bigrams if pair in passage.bigrams})
-    together = "".join((*passage.bigrams, *above))
+def held_by(candidates: Sequence[RerankPassage], asked: Asked) -> Held:
+    """Return what the candidates hold of it."""
+    size, own = len(candidates), len(asked.terms)
+    bodies, titles = [one.terms for one in candidates], [one.title_terms for one in candidates]
+    owners, places, rows = _spots(bodies, asked.wanted)
+    title_owners, _, title_rows = _spots(titles, asked.wanted)
+    texts = [_packed(one.bigrams) for one in candidates]
+    above = [_title_bigrams(one.title, tuple(one.headings)) for one in candidates]
+    pairs = _counted_pairs([*texts, *above], asked.pairs)
+    words = rows < own
     return Held(
-        spots=[spot for spot in found if spot[1] in own],
-        body=_counted(term for _, term in found),
-        title=_counted(term for term in passage.title_terms if term in own),
-        length=len(passage.terms) + TITLE * len(passage.title_terms),
-        pairs=pairs,
-        title_pairs=Counter(above),
-        all_pairs=asked.bigrams.intersection(above).union(pairs),
-        number_of_pairs=len(passage.bigrams),
-        characters=frozenset(character for character in asked.characters if character in together),
+        size=size,
+        owners=owners[words],
+        places=places[words],
+        rows=rows[words],
+        body=_counted(rows, owners, len(asked.wanted), size),
+        title=_counted(title_rows, title_owners, len(asked.wanted), size)[:own],
+        lengths=np.array(list(map(len, bodies))) + TITLE * np.array(list(map(len, titles))),
+        pairs=pairs[:, :size],
+        title_pairs=pairs[:, size:],
+        lengths_in_pairs=np.array([len(one.bigrams) for one in candidates]),
+        title_lengths_in_pairs=np.array(list(map(len, above))),
+        characters=_characters([f"{text.text} {title.text}" for text, title in zip(texts, above, strict=True)], asked),
     )
 
 
-def _counted(terms: Iterable[str]) -> dict[str, int]:
-    """Count a few terms: making a Counter of so few takes longer than counting them."""
-    counts: dict[str, int] = {}
-    for term in terms:
-        counts[term] = counts.get(term, 0) + 1
-    return counts
+def _rows(items: Iterable[str]) -> dict[str, int]:
+    return {item: row for row, item in enumerate(dict.fromkeys(items))}
+
+
+def _spots(texts: Sequence[Sequence[str]], wanted: dict[str, int]) -> tuple[Ints, Ints, Ints]:
+    """Return where wanted terms stand: whose they are, how many terms are before them there, and their rows."""
+    terms = list(chain.from_iterable(texts))
+    at = list(compress(count(), map(wanted.__contains__, terms)))
+    rows = np.array([wanted[terms[n]] for n in at], np.int64)
+    ends = np.cumsum(list(map(len, texts)))
+    found = np.array(at, np.int64)
+    owners = np.searchsorted(ends, found, side="right")
+    starts = np.concatenate(([0], ends[:-1]))
+    return owners, found - starts[owners], rows
+
+
+def _counted(rows: Ints, owners: Ints, number: int, size: int) -> Ints:
+    """Count by row and candidate."""
+    return np.bincount(rows * size + owners, minlength=number * size).reshape(number, size)
+
+
+def _counted_pairs(texts: Sequence[Pairs], wanted: dict[str, int]) -> Ints:
+    """Count the wanted pairs in each text: all texts as one row of numbers, two code points each."""
+    if not wanted:
+        return np.zeros((0, len(texts)), np.int64)
+    asked = _codes(" ".join(wanted))
+    order = np.argsort(asked)
+    filled = [text.text for text in texts if text]
+    found = _codes(" ".join(filled)) if filled else np.empty(0, np.int64)
+    near = np.searchsorted(asked, found, sorter=order)
+    near[near == len(asked)] = 0
+    rows = order[near]
+    at = np.flatnonzero(asked[rows] == found)
+    owners = np.searchsorted(np.cumsum(list(map(len, texts))), at, side="right")
+    return _counted(rows[at], owners, len(wanted), len(texts))
+
+
+def _codes(text: str) -> Ints:
+    """Return each pair of a text of pairs as one number."""
+    points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
+    return (points[::3].astype(np.int64) << _HIGHEST) | points[1::3]
+
+
+def _characters(texts: Sequence[str], asked: Asked) -> Flags:
+    found = [[character in text for text in texts] for character in asked.characters]
+    return np.array(found, np.bool_).reshape(len(found), len(texts))
+
+
+def _packed(pairs: Sequence[str]) -> Pairs:
+    """Return the pairs as one text; what is no pair is no character of it either."""
+    packed = packed_pairs(pairs)
+    return packed if isinstance(packed, Pairs) else Pairs(" ".join(p for p in pairs if len(p) == 2 and " " not in p))
 
 
 @lru_cache(maxsize=4_096)
-def _title_bigrams(title: str, headings: tuple[str, ...]) -> tuple[str, ...]:
+def _title_bigrams(title: str, headings: tuple[str, ...]) -> Pairs:
     """Remembered: candidates of one document share them, and folding is what takes the time."""
-    return bigrams(matching_form(fold("\n".join((title, *headings)))[0]))
+    return _packed(bigrams(matching_form(fold("\n".join((title, *headings)))[0])))

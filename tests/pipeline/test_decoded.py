@@ -1,6 +1,7 @@
 """What is kept decoded: the same answer as without it, once while in use, and never more than was allowed."""
 
-from pipeline.backends.decoded import DecodedCache, packed_pairs
+from pipeline.backends.decoded import DecodedCache
+from pipeline.text.pairs import packed_pairs
 
 
 def test_what_is_in_use_is_decoded_once_and_the_rest_makes_room() -> None:

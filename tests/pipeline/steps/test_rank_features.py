@@ -1,10 +1,12 @@
 """Features of the embedded reranker: bounds, independence of order, and what each speaks for."""
 
-from itertools import pairwise
+import math
+from itertools import combinations, pairwise
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pytest import approx
 
 from pipeline.backends.reranker_embedded import scores
 from pipeline.ports.reranker import RerankPassage, RerankQuestion
@@ -48,6 +50,31 @@ def test_scores_are_bounded_and_do_not_depend_on_the_order(
     chance.shuffle(order)  # type: ignore[attr-defined]
     given_order = scores(load_ranking(), question, passages)
     assert scores(load_ranking(), question, [passages[n] for n in order]) == [given_order[n] for n in order]
+
+
+@given(st.text("甲乙丙丁戊己", max_size=8), st.lists(st.text("甲乙丙丁戊己", max_size=60), min_size=1, max_size=6))
+@settings(max_examples=150, deadline=None)
+def test_stretches_and_nearness_are_those_that_a_plain_reading_finds(question: str, texts: list[str]) -> None:
+    terms = list(dict.fromkeys(question))
+    asked, passages = "".join(terms), [passage(text) for text in texts]
+    weights = {t: math.log(1 + (len(texts) - n + 0.5) / (n + 0.5)) for t in terms for n in [sum(t in x for x in texts)]}
+    total = sum(weights.values()) or 1
+    possible = sum(min(weights[a], weights[b]) for a, b in pairwise(terms)) / total or 1
+    for text, window, proximity in zip(
+        texts, column(asked, "window", *passages), column(asked, "proximity", *passages), strict=True
+    ):
+        stretches = [set(text[start : start + 30]) for start in range(max(len(text) - 29, 1))]
+        assert window == approx(max(sum(weights[t] for t in terms if t in s) for s in stretches) / total, abs=1e-8)
+        near = 0.0
+        for a, b in combinations(terms, 2):
+            gaps = [abs(i - j) for i, x in enumerate(text) for j, y in enumerate(text) if (x, y) == (a, b)]
+            near += min(weights[a], weights[b]) / total / min(gaps) ** 2 if gaps and min(gaps) <= 5 else 0
+        assert proximity == approx(min(1, near / possible), abs=1e-8)
+
+
+def test_an_unbroken_run_counts_for_more_than_its_parts() -> None:
+    whole, parts, none = column("甲乙丙丁戊", "run", passage("己甲乙丙丁戊"), passage("甲乙己丙丁戊"), passage("己"))
+    assert whole == 1.0 > parts > none == 0.0
 
 
 def test_a_better_feature_never_makes_a_passage_worse() -> None:
