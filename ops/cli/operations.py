@@ -14,7 +14,7 @@ from rich.markup import escape
 from ops.cli.exits import ERRORS, Exit, run_command
 from ops.cli.options import Data, Json, Url, check_place, positive
 from ops.cli.show import OUT, print_json, print_table
-from ops.cli.watching import Look, line_of, view_of
+from ops.cli.watching import Look, line_of, tables_of, view_of
 from ops.connection import ApiProblem, Connection, Unreachable, connect
 
 Watch = Annotated[
@@ -39,10 +39,10 @@ def status(
             if watch and not as_json:
                 await _watch(connection, every)
             while True:
-                found: dict[str, Any] = await connection.get("/v1/status")
-                _show_status(found, connection.where, as_json=as_json)
+                look = await _look(connection)
+                print_json(look.status) if as_json else _show_status(look, connection.where)
                 if not watch:
-                    return found
+                    return look.status
                 await asyncio.sleep(every)
 
     if run_command(work()).get("paused"):
@@ -89,25 +89,25 @@ def _operate(method: str, path: str, url: str | None, data: Path | None) -> dict
     return run_command(work())
 
 
-def _show_status(found: Mapping[str, Any], where: str, *, as_json: bool) -> None:
-    if as_json:
-        print_json(found)
-        return
-    print_table(("", where), _status_rows(found))
-    for reason in found.get("paused", []):
+def _show_status(look: Look, where: str) -> None:
+    print_table(("", where), _status_rows(look.status))
+    for table in tables_of(look):
+        OUT.print()
+        OUT.print(table)
+    for reason in look.status.get("paused", []):
         OUT.print(f"[bold yellow]paused:[/] {escape(reason)}")
 
 
 def _status_rows(found: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Flatten what the runtime says, one line a member, in its own order."""
+    """Flatten what the runtime says, one line a member, in its own order; what stands in tables is left to them."""
     rows: list[tuple[str, str]] = []
     for name, value in found.items():
-        if name == "paused":
+        if name == "paused" or (isinstance(value, list) and any(isinstance(item, dict) for item in value)):
             continue
         if isinstance(value, dict):
             shown = ", ".join(f"{key} {_plain(item)}" for key, item in value.items())
         elif isinstance(value, list):
-            shown = ", ".join(_plain(item) for item in value)
+            shown = ", ".join(_plain(item) for item in value) or "none"
         else:
             shown = _plain(value)
         rows.append((name.replace("_", " "), shown))

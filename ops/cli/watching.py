@@ -61,10 +61,20 @@ def line_of(before: Look | None, now: Look) -> str:
 def view_of(where: str, before: Look | None, now: Look) -> RenderableType:
     """Return a look as a page for a terminal."""
     head = f"{where} · {now.status['profile']} · generation {now.status['generation']} · {now.at:%H:%M:%S} UTC"
-    parts: list[RenderableType] = [Text(head, style="bold"), _stages(now), _counts(before, now)]
-    parts += [_times(now.freshness["change_to_searchable"]), _generations(now.status["generations"])]
+    parts: list[RenderableType] = [Text(head, style="bold"), _counts(before, now), *tables_of(now)]
     parts += [Text(warning, style="bold yellow") for warning in now.warnings]
     return Group(*parts)
+
+
+def tables_of(now: Look) -> list[Table]:
+    """Return what a look has more than one of: stages, times, stores, generations; no empty tables."""
+    tables = [
+        _stages(now),
+        _times(now.freshness["change_to_searchable"]),
+        _stores(now.status.get("stores", [])),
+        _generations(now.status["generations"]),
+    ]
+    return [table for table in tables if table.row_count]
 
 
 def _stages(now: Look) -> Table:
@@ -100,6 +110,13 @@ def _times(times: Sequence[Found]) -> Table:
         name = "all" if one["collection"] == EVERY_COLLECTION else one["collection"]
         figures = (f"{one[share]:.0f}" for share in ("p50_ms", "p95_ms", "p99_ms"))
         table.add_row(Text(name), one["store"], str(one["count"]), *figures)
+    return table
+
+
+def _stores(stores: Sequence[Found]) -> Table:
+    table = _table("server", "answers", "since", "")
+    for one in stores:
+        table.add_row(one["name"], "yes" if one["up"] else "NO", one["since"], Text(one["detail"]))
     return table
 
 

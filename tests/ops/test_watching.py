@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from ops.cli.watching import Look, line_of, rates, view_of
-from tests.ops.commands import ROOT, environment, native, server
+from tests.ops.commands import ROOT, environment, native, server, shinsen
 
 AT = datetime.datetime(2026, 11, 30, 2, 0, 10, tzinfo=datetime.UTC)
 COUNTS = {"documents": 5, "dead_letters": 2, "outcome.applied": 10, "outcome.duplicate": 0, "outcome.superseded": 0,
@@ -53,6 +53,18 @@ def test_a_page_shows_stages_collections_and_generations() -> None:
     assert re.search(r"erp/orders +chunks +3 +210 +480 +500", page)
     assert re.search(r"g2 +building +done 41 %", page)
     assert re.search(r"5 +4 +1 +2 +10\.0", page)
+
+
+def test_one_look_shows_tables_and_no_data_structures(tmp_path: Path) -> None:
+    with server(tmp_path / "d") as running:
+        token = running.post(native("MR-1", "F-17の駐車ブレーキを点検した。"))["token"]
+        shinsen("search", "ブレーキ", "--min-freshness", token, "--url", running.url)
+        shown = shinsen("status", "--url", running.url).stdout
+    assert re.search(r"^counts +documents 1,", shown, re.MULTILINE)
+    assert re.search(r"^reconcile +0 ", shown, re.MULTILINE)
+    assert re.search(r"^all +chunks +1 +\d+ ", shown, re.MULTILINE)
+    assert re.search(r"^g1 +live", shown, re.MULTILINE)
+    assert "{" not in shown and "(" not in shown
 
 
 def test_a_server_is_watched_line_by_line(tmp_path: Path) -> None:
