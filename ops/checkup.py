@@ -124,7 +124,7 @@ async def reranker(settings: Settings) -> Finding:
     await model.close()
     if settings.reranker == "embedded":
         return Finding(name="reranker", state="ok", found=f"embedded: {model.model}")
-    found = f"{settings.reranker} at {settings.reranker_url}: {model.model} (adapter only, quality unmeasured)"
+    found = f"{settings.reranker} at {settings.reranker_url}: {model.model} ({model.note})"
     return Finding(name="reranker", state="ok", found=found)
 
 

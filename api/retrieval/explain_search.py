@@ -26,21 +26,24 @@ def explain_search(
         "candidates": len(found),
         "further_lists": lists_info(reader.runtime.further),
     }
-    if reader.explained is None:
+    reranker = reader.runtime.reranker
+    if reader.explained is None or reranker is None:
         return explained
     asked, passages = reader.explained()
     table = features(asked, list(passages.values()))
-    given = weights(reader.runtime.ranking, question.query_type, plan.alpha)
     named = {
         chunk: dict(zip(FEATURES, map(float, row), strict=True)) for chunk, row in zip(passages, table, strict=True)
     }
-    explained["reranker"] = {
-        "model": reader.runtime.reranker.model if reader.runtime.reranker else "",
-        "weights": {name: round(float(weight), 4) for name, weight in zip(FEATURES, given, strict=True) if weight},
-        "coverage": _coverage(named.values()),
-    }
+    told = {"note": reranker.note} if reranker.note else {"weights": _weights(reader, question, plan)}
+    explained["reranker"] = {"model": reranker.model, **told, "coverage": _coverage(named.values())}
     explained["features"] = {chunk: {name: round(v, 4) for name, v in row.items()} for chunk, row in named.items()}
     return explained
+
+
+def _weights(reader: Reader, question: AnalyzedQuestion, plan: SearchPlan) -> dict[str, float]:
+    """Return the weights of the product's own reranker; a model behind HTTP knows nothing of them."""
+    given = weights(reader.runtime.ranking, question.query_type, plan.alpha)
+    return {name: round(float(weight), 4) for name, weight in zip(FEATURES, given, strict=True) if weight}
 
 
 def _coverage(rows: Any) -> float:

@@ -14,6 +14,8 @@ from schemas.ranking_model import RankingModel
 class EmbeddedReranker:
     """Implements Reranker with fitted weights; a few milliseconds for 50 passages, off the event loop."""
 
+    note = ""
+
     def __init__(self, ranking: RankingModel) -> None:
         self._ranking = ranking
         self.model = f"features/{ranking.fitted_at or 'unfitted'}"

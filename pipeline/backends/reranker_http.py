@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import msgspec
 
 from pipeline.backends.model_server import ModelServer, decoded, sendable
+from pipeline.further_lists import UNMEASURED
 from pipeline.ports.reranker import RerankPassage, RerankQuestion
 from pipeline.text.embeddable import passage_text
 
@@ -39,6 +40,8 @@ class _Score(msgspec.Struct):
 class HttpReranker:
     """Implements `pipeline.ports.reranker.Reranker` in the shape `http`. All passages go in one request."""
 
+    note = UNMEASURED
+
     def __init__(self, server: ModelServer, model: str) -> None:
         self._server, self.model = server, model
 
@@ -62,6 +65,8 @@ class HttpReranker:
 
 class TeiReranker:
     """Implements `pipeline.ports.reranker.Reranker` in the shape `tei`. The server has one model; ours is its name."""
+
+    note = UNMEASURED
 
     def __init__(self, server: ModelServer, model: str = "", batch: int = TEI_BATCH) -> None:
         self._server, self._batch = server, batch

@@ -12,6 +12,7 @@ import msgspec
 
 from pipeline.backends.model_server import ModelServer, decoded, sendable
 from pipeline.backends.reranker_http import QUESTION_CHARACTERS, in_order, shown
+from pipeline.further_lists import UNMEASURED
 from pipeline.ports.reranker import RerankPassage, RerankQuestion
 
 HIGHEST = 3
@@ -52,6 +53,8 @@ class _Completion(msgspec.Struct):
 
 class LlmReranker:
     """Implements `pipeline.ports.reranker.Reranker` over an OpenAI-compatible `POST /v1/chat/completions`."""
+
+    note = UNMEASURED
 
     def __init__(self, server: ModelServer, model: str) -> None:
         self._server, self.model = server, model

@@ -44,6 +44,8 @@ class Reranker(Protocol):
 
     model: str
     """Name and version of the model."""
+    note: str
+    """What is to be said wherever the model is named, such as that nobody measured it; mostly empty."""
 
     async def rerank(
         self, question: RerankQuestion, passages: Sequence[RerankPassage], *, budget_s: float

@@ -20,7 +20,7 @@ Scores = Callable[[RerankQuestion, Sequence[RerankPassage]], list[float]]
 class Given:
     """A reranker of which a test decides what it answers, and after how long."""
 
-    model = "given"
+    model, note = "given", ""
 
     def __init__(self, scores: Scores, after_s: float = 0.0) -> None:
         self.scores, self.after_s, self.asked = scores, after_s, 0

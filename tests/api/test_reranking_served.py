@@ -63,6 +63,8 @@ async def test_the_model_behind_http_orders(settings: Settings, server: ModelHtt
         assert ids(found) == ids(again) and sorted(ids(found)) == sorted(ids(await search(client, rerank=False)))
         scores = [hit["parts"]["rerank"] for hit in found["hits"]]
         assert scores == sorted(scores, reverse=True)
+        told = (await search(client, explain=True))["explanation"]["reranker"]
+        assert told["note"] == "adapter only, quality unmeasured" and "weights" not in told
 
 
 def broken(status: int, body: Any) -> Answer:
