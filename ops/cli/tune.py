@@ -17,6 +17,7 @@ from ops.connection import connect
 from ops.evaluation.formats import Place, read_golden
 from ops.tuning.samples import SampleSet, collect, some
 from ops.tuning.tuning import Tuned, tune
+from pipeline.errors import InvalidConfiguration
 from pipeline.ranking import dump_ranking
 from pipeline.steps.rank_features import FEATURES
 from schemas.ranking_model import FittedOn
@@ -55,8 +56,13 @@ def tune_weights(
     sets += [one for path in also or [] for one in _kept(path)]
     if not any(any(kept.grades) for one in sets for kept in one.questions):
         fail("no golden question has a good document among its candidates: is the set's corpus loaded?", Exit.USAGE)
-    tuned = tune(sets, shlex.join(["shinsen", *sys.argv[1:]]), seed)
-    out.write_text(dump_ranking(tuned.ranking), encoding="utf-8")
+    try:
+        tuned = tune(sets, shlex.join(["shinsen", *sys.argv[1:]]), seed)
+        out.write_text(dump_ranking(tuned.ranking), encoding="utf-8")
+    except InvalidConfiguration as error:
+        fail(str(error), Exit.USAGE)
+    except OSError as error:
+        fail(f"{out} cannot be written: {error.strerror}", Exit.USAGE)
     if as_json:
         print_json(msgspec.to_builtins(tuned.ranking))
     else:

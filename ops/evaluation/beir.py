@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from ops.evaluation.golden import GoldenQuestion, GoldenSet, Passage, make_set
+from ops.evaluation.golden import GoldenQuestion, GoldenSet, Passage, fault_of, make_set
 from ops.evaluation.lines import json_lines, lines, unique
 from pipeline.errors import InvalidConfiguration
 
@@ -65,8 +65,8 @@ def _queries(path: Path) -> dict[str, _Query]:
     seen = unique("_id")
     for check, query in json_lines(path, _Query):
         seen(check, query.id)
-        if not query.text.strip():
-            raise check.error("the question is empty")
+        if fault := fault_of(query.text):
+            raise check.error(fault)
         found[query.id] = query
     return found
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from ops.evaluation.beir import read_beir, read_passages
-from ops.evaluation.golden import GoldenQuestion, GoldenSet, make_set
+from ops.evaluation.golden import GoldenQuestion, GoldenSet, fault_of, make_set
 from ops.evaluation.lines import LineCheck, json_lines, unique
 from ops.evaluation.squad import read_squad
 from ops.evaluation.trec import read_trec
@@ -95,8 +95,8 @@ def _read_own(path: Path, name: str, corpus: Path | None, split: str | None) -> 
     seen = unique("question id")
     for check, line in json_lines(path, _Line):
         seen(check, line.id)
-        if not line.question.strip():
-            raise check.error("the question is empty")
+        if fault := fault_of(line.question):
+            raise check.error(fault)
         relevant = {_whole(key, check): check.grade(grade) for key, grade in line.relevant.items()}
         if split is None or line.split == split:
             questions.append(

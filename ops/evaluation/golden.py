@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 
 from pipeline.errors import InvalidConfiguration
+from schemas.query import MAX_QUESTION
 
 MOST_QUESTIONS = 200_000
 MOST_PASSAGES = 2_000_000
@@ -22,6 +23,15 @@ class BadGolden(InvalidConfiguration):
     def __init__(self, path: Path, line: int | str, reason: str) -> None:
         """`line` counts from 1; in one JSON value it is a path into it (`data[3].title`)."""
         super().__init__(f"{path}:{line}: {reason}")
+
+
+def fault_of(question: str) -> str:
+    """Return why the API would not take this as a question; empty when it would."""
+    if not question.strip():
+        return "the question is empty"
+    if len(question) > MAX_QUESTION:
+        return f"the question has {len(question):,} characters, more than {MAX_QUESTION:,}"
+    return ""
 
 
 class GoldenQuestion(msgspec.Struct, frozen=True, kw_only=True):

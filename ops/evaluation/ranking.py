@@ -65,7 +65,10 @@ async def rank_all(
     at_once: int = AT_ONCE,
     progress: Callable[[], object] = lambda: None,
 ) -> list[Ranking]:
-    """Rank for every question, `at_once` at a time, and return the rankings in the order of the questions."""
+    """Rank for every question, `at_once` at a time, and return the rankings in the order of the questions.
+
+    Raises what the ranker raises.
+    """
     rankings: list[Ranking | None] = [None] * len(questions)
     waiting = iter(enumerate(questions))
 
@@ -74,9 +77,12 @@ async def rank_all(
             rankings[number] = await _ranked(ranker.rank(question))
             progress()
 
-    async with asyncio.TaskGroup() as group:
-        for _ in range(min(at_once, len(questions))):
-            group.create_task(work())
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(min(at_once, len(questions))):
+                group.create_task(work())
+    except ExceptionGroup as failed:  # the first to fail stopped the others
+        raise failed.exceptions[0] from failed
     return [ranking for ranking in rankings if ranking is not None]
 
 

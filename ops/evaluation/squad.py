@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from ops.evaluation.golden import BadGolden, GoldenQuestion, GoldenSet, Passage, make_set
+from ops.evaluation.golden import BadGolden, GoldenQuestion, GoldenSet, Passage, fault_of, make_set
 from pipeline.errors import InvalidConfiguration
 
 LARGEST_FILE = 2 << 30
@@ -49,8 +49,8 @@ def read_squad(path: Path, name: str, key_of: Callable[[str], str]) -> GoldenSet
                 where = f"data[{number}].paragraphs[{place}].qas[{at}]"
                 if not asked.id or asked.id in questions:
                     raise BadGolden(path, where, f"the id {asked.id!r} is empty or given twice")
-                if not asked.question.strip():
-                    raise BadGolden(path, where, "the question is empty")
+                if fault := fault_of(asked.question):
+                    raise BadGolden(path, where, fault)
                 if asked.is_impossible:
                     impossible += 1
                     continue

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from ops.evaluation.beir import read_passages
-from ops.evaluation.golden import BadGolden, GoldenQuestion, GoldenSet, make_set
+from ops.evaluation.golden import BadGolden, GoldenQuestion, GoldenSet, fault_of, make_set
 from ops.evaluation.lines import LineCheck, json_lines, lines, unique
 from pipeline.errors import InvalidConfiguration
 
@@ -54,8 +54,8 @@ def _topics(path: Path) -> dict[str, str]:
     seen = unique("topic")
     for check, topic, text in found:
         seen(check, topic)
-        if not text.strip():
-            raise check.error(f"topic {topic} has no text")
+        if fault := fault_of(text):
+            raise check.error(f"topic {topic}: {fault}")
     if not found:
         raise BadGolden(path, 1, "no topics")
     return {topic: text.strip() for _, topic, text in found}

@@ -8,6 +8,7 @@ import numpy as np
 
 from ops.tuning.fit import Floats, Sample, batch, columns, design, fit, folds, ndcg
 from ops.tuning.samples import SampleSet
+from pipeline.errors import InvalidConfiguration
 from pipeline.steps.rank_features import DENSE, FEATURES
 from schemas.ranking_model import Figures, RankingModel
 
@@ -32,7 +33,10 @@ class Tuned(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def tune(sets: Sequence[SampleSet], command: str, seed: int) -> Tuned:
-    """Fit on all sets, each with the same total weight; a document's title is never on both sides of a fold."""
+    """Fit on all sets, each with the same total weight; a document's title is never on both sides of a fold.
+
+    Raises InvalidConfiguration where a fold leaves no question to learn from.
+    """
     samples, names, held = _samples(sets)
     types = sorted({sample.query_type for sample in samples})
     after = np.zeros(len(samples))
@@ -68,6 +72,11 @@ def _samples(sets: Sequence[SampleSet]) -> tuple[list[Sample], list[str], list[b
 
 
 def _fitted(samples: Sequence[Sample], types: Sequence[str]) -> Floats:
+    if not any(sample.grades.any() for sample in samples):
+        raise InvalidConfiguration(
+            "too few questions to learn from: cross-validation needs good documents of several titles among the "
+            "candidates of those that are not held out"
+        )
     wanted = columns(FEATURES, TYPED, types)
     penalty = np.array([TYPE_PENALTY if kind else PENALTY for _, kind in wanted])
     return fit(batch(samples, FEATURES, wanted), penalty, np.array([0.0 if kind else 1.0 for _, kind in wanted]))

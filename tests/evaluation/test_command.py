@@ -11,8 +11,10 @@ from xml.etree import ElementTree
 
 import pytest
 
+from ops.connection import Unreachable
 from ops.evaluation.formats import Place
 from ops.evaluation.golden import GoldenQuestion, GoldenSet
+from ops.evaluation.ranking import rank_all
 from ops.evaluation.running import run_all
 from tests.evaluation.test_formats import write_lines
 from tests.ops.commands import Server, server, shinsen, shinsen_json
@@ -262,3 +264,13 @@ def test_groups_of_the_asker_are_kept(tmp_path: Path) -> None:
     found = shinsen_json("eval", folder, "--load", "--data", tmp_path / "d", "--groups", "nobody")["results"]
     assert found["rows"][0]["whole"]["estimates"]["MRR"]["mean"] == 1.0  # what everybody may read
     assert json.dumps(found)
+
+
+async def test_what_stops_one_question_is_told_as_it_is() -> None:
+    class Away:
+        async def rank(self, question: GoldenQuestion) -> list[str]:
+            raise Unreachable("http://127.0.0.1:9 does not answer")
+
+    golden = [GoldenQuestion(id=str(n), question="x", relevant={"a/b/c": 1}) for n in range(9)]
+    with pytest.raises(Unreachable, match="does not answer"):
+        await rank_all(Away(), golden)

@@ -147,6 +147,7 @@ GOOD = '{"id": "a", "question": "x", "relevant": {"s/c/1": 1}}'
         ('{"id": "b", "question": "x", "relevant": {"s/c/1": 11}}', "grade 11 is above 10"),
         ('{"id": "b", "question": "x", "relevant": {"plain": 1}}', "'plain' is no document key"),
         ('{"id": "b", "question": " ", "relevant": {"s/c/1": 1}}', "question is empty"),
+        (f'{{"id": "b", "question": "{"x" * 10_001}", "relevant": {{"s/c/1": 1}}}}', "10,001 characters"),
         (GOOD, "stands in line 1 already"),
         ('{"id": "", "question": "x", "relevant": {"s/c/1": 1}}', "an empty question id"),
     ],

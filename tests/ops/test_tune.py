@@ -50,6 +50,13 @@ def test_what_tells_good_passages_gets_the_weight_and_it_holds_on_unseen_questio
     assert all(weight >= 0 for weight in tuned.ranking.weights.values())
 
 
+def test_too_few_questions_are_refused_with_the_reason() -> None:
+    one = golden_set()
+    one.questions[:] = one.questions[1:2]
+    with pytest.raises(InvalidConfiguration, match="too few questions"):
+        tune([one], "shinsen tune made.jsonl", seed=1)
+
+
 def test_the_same_samples_and_seed_give_the_same_weights() -> None:
     one, other = (tune([golden_set()], "again", seed=3).ranking for _ in range(2))
     assert (one.weights, one.by_type, one.alphas, one.held_out) == (
