@@ -162,9 +162,9 @@ def load_mentions(settings: bytes) -> Callable[[Sequence[str]], list[bytes]]:
 
 def use_dictionary(nlp: Any, lexicon: Lexicon) -> None:
     """Let a pipeline know the words of the user's dictionary, if there are any."""
-    if lexicon.dictionary.words:
+    if own := compiled(lexicon.dictionary):
         tokenizer = nlp.tokenizer
-        tokenizer.tokenizer = open_dictionary(compiled(lexicon.dictionary)).create(tokenizer.split_mode or "A")
+        tokenizer.tokenizer = open_dictionary(own).create(tokenizer.split_mode or "A")
 
 
 def read_families() -> dict[str, str]:

@@ -34,7 +34,7 @@ class QuestionAnalyzer:
         marks = self._analyzer.marks(folded)
         placed = self._analyzer.placed(folded, marks)
         terms, parts = _terms(placed)
-        words = [term for _, _, term, kind in placed if kind in ("word", "compound") and term in terms]
+        words = [term for _, _, term, kind in placed if kind in ("word", "compound", "identifier") and term in terms]
         synonyms = dict.fromkeys(parts, PART_WEIGHT) | dict(self._known_synonyms().of(words))
         return QueryForm(
             terms=tuple(terms),

@@ -52,6 +52,13 @@ def test_codes_are_identifiers() -> None:
     assert [m.family for m in found.mentions] == ["id"]
 
 
+def test_codes_need_no_other_words() -> None:
+    only = analysis("word,kind,synonyms\n試作七号,code,試作八号\n試作八号,code,\n")
+    assert only.terms.analyze("試作七号の点検").terms == ("試作七号", "点検")
+    assert ("試作八号", 0.8) in only.questions.form("試作七号").synonyms
+    assert only.readings.of("点検") == "テンケン"
+
+
 def test_synonyms_act_on_questions_with_their_weight() -> None:
     questions = analysis().questions
     assert dict(questions.form("設備保全課の電話").synonyms)["保全推進課"] == 0.8
