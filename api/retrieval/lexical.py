@@ -26,10 +26,11 @@ async def find_words(chunks: ChunkIndex, question: AnalyzedQuestion, where: Chun
         _found(chunks, question.codes, where, limit),
         _synonyms(chunks, question, where, limit),
     )
-    if codes and len(typed) >= limit:  # chunks with the identifier may have the words below the cut
-        within = msgspec.structs.replace(where, documents=tuple({hit.document: None for hit in codes}))
-        known = {hit.id for hit in typed}
-        typed += [h for h in await _found(chunks, question.lexical, within, limit) if h.id not in known]
+    if codes and max(len(typed), len(codes)) >= limit:  # chunks that hold both may be below a cut
+        within = msgspec.structs.replace(where, identifiers=question.identifiers)
+        among = await _found(chunks, question.lexical, within, limit)
+        typed = joined(typed, among)
+        codes = joined(codes, [IndexHit(hit.id, hit.document, codes[-1].score) for hit in among])
     words = _added(typed, [(CODE_WEIGHT, codes), *further], limit, frozenset(hit.id for hit in codes))
     if len(words) >= FEW or not question.form.runs:
         return words
@@ -39,6 +40,12 @@ async def find_words(chunks: ChunkIndex, question: AnalyzedQuestion, where: Chun
         return words
     scale = (words[-1].score if words else 1.0) / (2 * pieces[0].score or 1.0)
     return [*words, *(IndexHit(hit.id, hit.document, hit.score * scale) for hit in pieces)][:limit]
+
+
+def joined(hits: Sequence[IndexHit], more: Sequence[IndexHit]) -> list[IndexHit]:
+    """Return the hits, and behind them those of `more` that are not among them."""
+    known = {hit.id for hit in hits}
+    return [*hits, *(hit for hit in more if hit.id not in known)]
 
 
 async def _found(chunks: ChunkIndex, query: LexicalQuery, where: ChunkFilter, limit: int) -> list[IndexHit]:

@@ -10,10 +10,10 @@ import msgspec
 from api.retrieval.access import Asker
 from api.retrieval.filters import Where
 from api.retrieval.fusion import Fused, fuse
-from api.retrieval.lexical import find_words
+from api.retrieval.lexical import find_words, joined
 from api.retrieval.question import AnalyzedQuestion
 from api.retrieval.reader import Reader
-from pipeline.ports.chunk_index import ChunkFilter, IndexHit, LexicalQuery
+from pipeline.ports.chunk_index import ChunkFilter, ChunkIndex, IndexHit, LexicalQuery
 from pipeline.ranking import PLAIN_ALPHA
 from schemas.document import ChunkRef, Manifest
 from schemas.query import Fusion
@@ -105,13 +105,33 @@ async def _fetch(reader: Reader, question: AnalyzedQuestion, where: ChunkFilter,
     """Ask the index for both lists, and for the chunks that hold each identifier, at once."""
     chunks, asked = reader.indexes.chunks, question.identifiers
     lexical, dense, *exact = await asyncio.gather(
-        find_words(reader.indexes.chunks, question, where, limit),
+        find_words(chunks, question, where, limit),
         chunks.dense(question.vector, where, limit) if question.vector else _nothing(),
-        *(chunks.lexical(LexicalQuery(terms=(), identifiers=(name,)), where, limit) for name in asked),
+        *(_holding(chunks, question, name, where, limit) for name in asked),
     )
+    if question.vector and any(len(found) >= limit for found in exact):
+        within = msgspec.structs.replace(where, identifiers=asked)
+        dense = joined(dense, await chunks.dense(question.vector, within, limit))
     counts = Counter(hit.id for found in exact for hit in found)
     full = any(len(found) >= limit for found in (lexical, dense, *exact))
     return _Lists(lexical, dense, counts, [hit for found in exact for hit in found], full)
+
+
+async def _holding(
+    chunks: ChunkIndex, question: AnalyzedQuestion, name: str, where: ChunkFilter, limit: int
+) -> list[IndexHit]:
+    """Return chunks that hold an identifier; where there are too many, also the best of them by the rest of the
+    question: words, other identifiers, vector."""
+    found = await chunks.lexical(LexicalQuery(terms=(), identifiers=(name,)), where, limit)
+    if len(found) < limit:
+        return found
+    within = msgspec.structs.replace(where, identifiers=(name,))
+    rest = LexicalQuery(question.lexical.terms, identifiers=tuple(i for i in question.identifiers if i != name))
+    worded, near = await asyncio.gather(
+        chunks.lexical(rest, within, limit) if rest.terms or rest.identifiers else _nothing(),
+        chunks.dense(question.vector, within, limit) if question.vector else _nothing(),
+    )
+    return joined(joined(found, worded), near)
 
 
 async def _nothing() -> list[IndexHit]:

@@ -9,7 +9,7 @@ import apsw
 from pipeline.backends.chunks_sqlite_rows import unpack_tokens
 from pipeline.backends.chunks_sqlite_vectors import Passing, VectorMatrix
 from pipeline.backends.chunks_sqlite_writes import dimensions
-from pipeline.backends.fts5_tokens import all_of
+from pipeline.backends.fts5_tokens import CODE_COLUMNS, all_of, any_of
 from pipeline.errors import InvalidConfiguration
 from pipeline.ports.chunk_index import ChunkFilter, IndexHit
 
@@ -47,6 +47,9 @@ def _condition(where: ChunkFilter) -> Condition:
     for name, wanted in where.fields.items():
         parts.append(f"c.n IN (SELECT n FROM chunk_field WHERE name = ? AND value {_LISTED})")  # noqa: S608
         values.extend((name, json.dumps(wanted)))
+    if where.identifiers:
+        parts.append("c.n IN (SELECT rowid FROM lexical WHERE lexical MATCH ?)")
+        values.append(any_of(CODE_COLUMNS, where.identifiers))
     return " AND ".join(parts), tuple(values)
 
 

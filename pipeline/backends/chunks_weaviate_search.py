@@ -36,6 +36,11 @@ def condition(where: ChunkFilter) -> _Filters | None:
         parts.append(Filter.by_property(at.UPDATED_AT).less_than(where.updated_to))
     for name, values in where.fields.items():
         parts.append(Filter.by_property(at.FACETS).contains_any([at.facet(name, value) for value in values]))
+    if where.identifiers:
+        codes = [token(text) for text in where.identifiers]
+        parts.append(
+            Filter.any_of([Filter.by_property(p).contains_any(codes) for p in (at.TITLE_TERMS, at.IDENTIFIERS)])
+        )
     return Filter.all_of(parts) if len(parts) > 1 else parts[0] if parts else None
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import apsw
 
-from pipeline.backends.fts5_tokens import any_of, indexed_form
+from pipeline.backends.fts5_tokens import CODE_COLUMNS, any_of, indexed_form
 from pipeline.ports.chunk_index import LexicalQuery
 
 GROWS_FROM = 10_000
@@ -38,7 +38,7 @@ class PostingBudget:
         parts = (
             (("title", "terms"), terms),
             (("bigrams",), bigrams),
-            (("title", "identifiers"), [token for token in dict.fromkeys(query.identifiers) if token]),
+            (CODE_COLUMNS, [token for token in dict.fromkeys(query.identifiers) if token]),
         )
         match = " OR ".join(any_of(columns, tokens) for columns, tokens in parts if tokens)
         return match, asked[0].difference(terms), asked[1].difference(bigrams)

@@ -6,6 +6,9 @@ from collections.abc import Iterable, Sequence
 TOKENIZER = "unicode61 remove_diacritics 0 categories 'L* M* N* P* S* Cc Cf Cn Co Cs Zl Zp'"
 """Splits at U+0020 only (and at what `_escaped` takes out), keeps dakuten and every symbol, but folds case."""
 
+CODE_COLUMNS = ("title", "identifiers")
+"""Where an identifier is looked for."""
+
 _ESCAPE = "\x02"
 _UNSAFE = re.compile("[\x00\x02\\s\ufffe\uffff]")
 

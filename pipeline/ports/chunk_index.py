@@ -23,6 +23,8 @@ class ChunkFilter(msgspec.Struct, frozen=True):
     """Exclusive."""
     fields: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     """Field name to the values (as text) of which one must match."""
+    identifiers: tuple[str, ...] = ()
+    """One of them is among the chunk's identifiers or title terms, exactly."""
 
 
 class IndexHit(msgspec.Struct, frozen=True):

@@ -176,7 +176,7 @@ class ChunkSearch(ChunkFixtures):
             "document": "erp/parts/1", "updated_at": "2030-01-01T00:00:00.000000Z", "fields": {"place": "屋上"},
         }  # fmt: skip
         filler = ("長", "い", "文") * 50
-        await index.stage([chunk("z", "軸受", *filler, vector=unit(0.1, 1), **mine)])
+        await index.stage([chunk("z", "軸受", *filler, vector=unit(0.1, 1), identifiers=("z-1",), **mine)])
         for where in (
             ChunkFilter(sources=("erp",)),
             ChunkFilter(collections=("parts",)),
@@ -185,6 +185,7 @@ class ChunkSearch(ChunkFixtures):
             ChunkFilter(updated_from="2029-01-01T00:00:00.000000Z"),
             ChunkFilter(fields={"place": ("屋上",)}),
             ChunkFilter(access_classes=("class-z",)),
+            ChunkFilter(identifiers=("z-1",)),
         ):
             assert [hit.id for hit in await index.lexical(words("軸受", "点検"), where, 10)] == ["z"], where
             assert [hit.id for hit in await index.dense(unit(1), where, 10)] == ["z"], where
@@ -224,6 +225,12 @@ class ChunkSearch(ChunkFixtures):
             (ChunkFilter(fields={"nothing": ("None",)}), ""),
             (ChunkFilter(fields={"no' OR 1=1 --": ("x",)}), ""),
             (ChunkFilter(access_classes=("k1",), sources=("cmms",), fields={"no": ("K-08",)}), "a"),
+            (ChunkFilter(identifiers=("f-17",)), "ab"),
+            (ChunkFilter(identifiers=("f-17", "f-170")), "abc"),
+            (ChunkFilter(identifiers=("f-17",), sources=("dms",)), "b"),
+            (ChunkFilter(identifiers=("荷重",)), ""),
+            (ChunkFilter(identifiers=("",)), ""),
+            (ChunkFilter(identifiers=('" OR 荷重',)), ""),
         ],
     )
     async def test_filters(self, index: ChunkIndex, where: ChunkFilter, expected: str) -> None:
@@ -240,11 +247,17 @@ class ChunkSearch(ChunkFixtures):
             ),
             ("d", "k3", "dms/x/2", "Manual", "2025-04-01", {"pages": 4.0, "urgent": True}),
         ]
+        codes: dict[str, Any] = {
+            "a": {"identifiers": ("f-17", "k-08")},
+            "b": {"title_terms": ("点検", "f-17")},
+            "c": {"identifiers": ("f-170", "af-17")},
+        }
         await index.stage(
             [
                 chunk(
                     name,
-                    "荷重",
+                    *(("荷重", "f-17") if name == "d" else ("荷重",)),
+                    **codes.get(name, {}),
                     vector=unit(1, n),
                     access_class=access_class,
                     document=document,

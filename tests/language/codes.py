@@ -66,6 +66,10 @@ def texts() -> dict[str, str]:
 
 def events() -> list[dict[str, Any]]:
     """Return the texts as events."""
+    return _as_events(texts())
+
+
+def _as_events(found: dict[str, str]) -> list[dict[str, Any]]:
     record = {"acl": ["all"], "updated_at": "2025-07-08T09:00:00+09:00"}
     return [
         {
@@ -76,8 +80,18 @@ def events() -> list[dict[str, Any]]:
             "position": 1,
             "record": {**record, "title": f"記録{n}", "body": body},
         }
-        for n, (key, body) in enumerate(texts().items())
+        for n, (key, body) in enumerate(found.items())
     ]
+
+
+def crowd() -> list[dict[str, Any]]:
+    """Return as events 140 short texts with each of two codes, as many with the words, and long ones with both."""
+    rest = "担当者が部品を確認した。翌日に試運転を行い、記録を残した。" * 6
+    found = {f"{code}-{n}": f"{code}の点検。" for code in ("LK-17", "QZ-5") for n in range(140)}
+    found |= {f"word-{n}": "制動輪の摩耗。制動輪。" for n in range(140)}
+    found["code-and-word"] = f"{rest}LK-17の制動輪が摩耗していた。{rest}"
+    found["both-codes"] = f"{rest}LK-17とQZ-5をつないだ。{rest}"
+    return _as_events(found)
 
 
 def questions() -> Iterator[Typed]:
