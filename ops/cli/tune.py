@@ -56,6 +56,15 @@ def tune_weights(
     sets += [one for path in also or [] for one in _kept(path)]
     if not any(any(kept.grades) for one in sets for kept in one.questions):
         fail("no golden question has a good document among its candidates: is the set's corpus loaded?", Exit.USAGE)
+    tuned = _tuned(sets, seed, out)
+    if as_json:
+        print_json(msgspec.to_builtins(tuned.ranking))
+    else:
+        _print(tuned, out, seed)
+
+
+def _tuned(sets: Sequence[SampleSet], seed: int, out: Path) -> Tuned:
+    """Fit, and write the file."""
     try:
         tuned = tune(sets, shlex.join(["shinsen", *sys.argv[1:]]), seed)
         out.write_text(dump_ranking(tuned.ranking), encoding="utf-8")
@@ -63,10 +72,7 @@ def tune_weights(
         fail(str(error), Exit.USAGE)
     except OSError as error:
         fail(f"{out} cannot be written: {error.strerror}", Exit.USAGE)
-    if as_json:
-        print_json(msgspec.to_builtins(tuned.ranking))
-    else:
-        _print(tuned, out, seed)
+    return tuned
 
 
 async def _collected(
