@@ -202,7 +202,7 @@ async def test_a_store_that_is_down_is_waited_for(
         await stack.publish(BEFORE[1:])
         await asyncio.sleep(8)
         assert worker.poll() is None
-        assert await stack.lag("apply") == 2, "nothing is acknowledged that the graph has not"
+        assert await stack.lag("apply") >= 2, "nothing is acknowledged that the graph has not"  # the sweep may ask, too
         await asyncio.to_thread(servers.start, [down.name], down.home.parent)
         await stack.settled(worker)
         assert "check that it runs" in stack.log.read_text()
