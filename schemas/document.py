@@ -78,6 +78,8 @@ class QueryForm(msgspec.Struct, frozen=True, kw_only=True):
     """Bigrams of each word that no dictionary knows: a text that holds all of one's may hold it."""
     names: tuple[str, ...] = ()
     """Terms that are proper nouns."""
+    spelled: tuple[tuple[str, str], ...] = ()
+    """Terms with what stands for them in the question, folded, where that is something else."""
 
 
 class AnalyzedText(msgspec.Struct, frozen=True):

@@ -67,8 +67,13 @@ class StrictBody(MsgspecDTO[Body], Generic[Body]):
         return schema_creator.for_field_definition(field_definition)
 
 
-def json_only(connection: ASGIConnection[Any, Any, Any, Any], _: BaseRouteHandler) -> None:
-    """Refuse other media types (a guard): what is no JSON cannot come from a plain HTML form either."""
+async def json_only(connection: ASGIConnection[Any, Any, Any, Any], _: BaseRouteHandler) -> None:
+    """Refuse other media types: a guard, asynchronous because Litestar hands others to a thread."""
+    check_json(connection)
+
+
+def check_json(connection: ASGIConnection[Any, Any, Any, Any]) -> None:
+    """Refuse other media types: what is no JSON cannot come from a plain HTML form either."""
     media = connection.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
     if media != "application/json" and not media.endswith("+json"):
         raise HTTPException(status_code=415, detail=f"Send application/json, not {media}.")

@@ -8,7 +8,7 @@ from litestar.handlers import HTTPRouteHandler
 from litestar.params import FromPath, JSONBody
 
 from api.http.asker import operator_only
-from api.http.body import StrictBody, decode_body, json_only
+from api.http.body import StrictBody, check_json, decode_body, json_only
 from api.http.durations import seconds_of
 from api.http.given import Given
 from api.retrieval.access import Asker
@@ -76,7 +76,7 @@ async def replay(
     """With a plan in the body (`into`, `from`, `collections`, `documents`, `holding`, `current`): begin, or go on,
     and answer 202 at once. Without: build a new generation, switch to it, remove the old ones, and answer then."""
     operator_only(asker)
-    json_only(request, request.route_handler)
+    check_json(request)
     body = await request.body()
     if not body:
         return Response(await runtime.replay(), status_code=200)

@@ -4,20 +4,18 @@ from collections import Counter
 from collections.abc import Iterable
 
 from api.retrieval.search import Candidate
-from schemas.change_event import split_document_key
 
 _MOST_VALUES = 50
 
 
 def facets(found: Iterable[Candidate]) -> dict[str, dict[str, int]]:
     """Count the documents of these hits by source, collection and type, the most frequent first."""
-    manifests = {candidate.document: candidate.manifest for candidate in found}
-    sources, collections, types = Counter[str](), Counter[str](), Counter[str]()
-    for key, manifest in manifests.items():
-        source, collection, _ = split_document_key(key)
-        sources[source] += 1
-        collections[f"{source}/{collection}"] += 1
-        types[manifest.type] += 1
+    types_of = {candidate.document: candidate.manifest.type for candidate in found}
+    collections = Counter([key[: key.index("/", key.index("/") + 1)] for key in types_of])
+    types = Counter(types_of.values())
+    sources = Counter[str]()
+    for collection, number in collections.items():
+        sources[collection.partition("/")[0]] += number
     return {
         name: dict(sorted(counter.items(), key=lambda item: (-item[1], item[0]))[:_MOST_VALUES])
         for name, counter in (("source", sources), ("collection", collections), ("type", types))

@@ -52,8 +52,9 @@ def _relative(hits: Sequence[IndexHit], weight: float) -> Mapping[str, float]:
     """Scale each list to 0..1; its worst hit gets 0, which still is a hit."""
     if not hits:
         return {}
-    top, bottom = max(h.score for h in hits), min(h.score for h in hits)
-    spread = top - bottom
+    scores = [hit.score for hit in hits]
+    bottom = min(scores)
+    spread = max(scores) - bottom
     return {h.id: weight * ((h.score - bottom) / spread if spread else 1.0) for h in hits}
 
 

@@ -21,17 +21,15 @@ _READ = 50
 
 async def find_words(chunks: ChunkIndex, question: AnalyzedQuestion, where: ChunkFilter, limit: int) -> list[IndexHit]:
     """Return the best by words, best first; behind them, when they are few, texts that hold a word nobody knows."""
-    typed, codes, further = await asyncio.gather(
-        _found(chunks, question.lexical, where, limit),
-        _found(chunks, question.codes, where, limit),
-        _synonyms(chunks, question, where, limit),
-    )
+    synonyms = _by_weight(question)
+    typed, codes, *found = await _all(chunks, [question.lexical, question.codes, *synonyms.values()], where, limit)
     if codes and max(len(typed), len(codes)) >= limit:  # chunks that hold both may be below a cut
         within = msgspec.structs.replace(where, identifiers=question.identifiers)
-        among = await _found(chunks, question.lexical, within, limit)
+        (among,) = await _all(chunks, [question.lexical], within, limit)
         typed = joined(typed, among)
         codes = joined(codes, [IndexHit(hit.id, hit.document, codes[-1].score) for hit in among])
-    words = _added(typed, [(CODE_WEIGHT, codes), *further], limit, frozenset(hit.id for hit in codes))
+    further = [(CODE_WEIGHT, codes), *zip(synonyms, found, strict=True)]
+    words = _added(typed, further, limit, frozenset(hit.id for hit in codes))
     if len(words) >= FEW or not question.form.runs:
         return words
     known = {hit.id for hit in words}
@@ -48,21 +46,24 @@ def joined(hits: Sequence[IndexHit], more: Sequence[IndexHit]) -> list[IndexHit]
     return [*hits, *(hit for hit in more if hit.id not in known)]
 
 
-async def _found(chunks: ChunkIndex, query: LexicalQuery, where: ChunkFilter, limit: int) -> list[IndexHit]:
-    return await chunks.lexical(query, where, limit) if query.terms or query.identifiers else []
+async def _all(
+    chunks: ChunkIndex, queries: Sequence[LexicalQuery], where: ChunkFilter, limit: int
+) -> list[list[IndexHit]]:
+    """Return what each query finds; they are asked at once, and empty ones not at all. A task costs, too."""
+    asked = [query for query in queries if query.terms or query.identifiers]
+    if len(asked) == 1:
+        answers = iter([await chunks.lexical(asked[0], where, limit)])
+    else:
+        answers = iter(await asyncio.gather(*(chunks.lexical(query, where, limit) for query in asked)))
+    return [next(answers) if query.terms or query.identifiers else [] for query in queries]
 
 
-async def _synonyms(
-    chunks: ChunkIndex, question: AnalyzedQuestion, where: ChunkFilter, limit: int
-) -> list[tuple[float, list[IndexHit]]]:
-    """Return what synonyms find, with the weight of each kind: one search for all of a weight."""
+def _by_weight(question: AnalyzedQuestion) -> dict[float, LexicalQuery]:
+    """Return one query for all synonyms of a weight."""
     by_weight: dict[float, list[str]] = defaultdict(list)
     for term, weight in question.form.synonyms:
         by_weight[weight].append(term)
-    found = await asyncio.gather(
-        *(_found(chunks, LexicalQuery(tuple(terms)), where, limit) for terms in by_weight.values())
-    )
-    return list(zip(by_weight, found, strict=True))
+    return {weight: LexicalQuery(tuple(terms)) for weight, terms in by_weight.items()}
 
 
 def _added(

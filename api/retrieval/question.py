@@ -80,7 +80,8 @@ async def _embed(runtime: Runtime, text: str) -> tuple[bytes | None, tuple[str, 
     if not runtime.embedder.model or not text.strip():
         return None, ()
     try:
-        vector = await asyncio.wait_for(runtime.embedder.query(beginning(text, _EMBEDDED_CHARACTERS)), _EMBEDDING_S)
+        async with asyncio.timeout(_EMBEDDING_S):
+            vector = await runtime.embedder.query(beginning(text, _EMBEDDED_CHARACTERS))
     except (BackendUnavailable, TimeoutError):
         return None, ("the embedding model did not answer: found by words only",)
     return vector, ()

@@ -40,7 +40,8 @@ class Reader:
         if not keys:
             return {}
         found = await self.runtime.state.manifests(self.generation, keys)
-        return {key: manifest for key, manifest in found.items() if self.asker.may_read(manifest)}
+        may_read = self.asker.may_read
+        return {key: manifest for key, manifest in found.items() if may_read(manifest)}
 
     async def facts_about(self, nodes: Sequence[Node], limit: int) -> list[Fact]:
         """Return the live facts about these nodes that the asker may read."""

@@ -7,7 +7,6 @@ from typing import ParamSpec, TypeVar
 
 import msgspec
 
-from api.retrieval.access import Asker
 from api.retrieval.filters import Where
 from api.retrieval.fusion import Fused, fuse
 from api.retrieval.lexical import find_words, joined
@@ -149,10 +148,14 @@ async def _checked(
     many = len(lists.lexical) + len(lists.dense)
     fused = await _run(many, _fused, lists, plan.fusion, alpha)
     manifests = await reader.manifests(hit.document for hit in fused)
-    refs = {ref.id for manifest in manifests.values() for ref in manifest.chunks}
+    asked = {hit.id for hit in fused}
+    refs = {ref.id: (its, ref) for its in manifests.values() for ref in its.chunks if ref.id in asked}
     there = {key for key, manifest in manifests.items() if manifest.chunks}
-    stale = there - {hit.document for hit in fused if hit.id in refs}
-    return await _run(many, _live, fused, manifests, lists, plan, reader.asker), stale
+    stale = there - {manifest.document for manifest, _ in refs.values()}
+    if not plan.where.open:
+        passing = {key for key, manifest in manifests.items() if plan.where.matches(manifest, reader.asker)}
+        refs = {chunk: place for chunk, place in refs.items() if place[0].document in passing}
+    return await _run(many, _live, fused, refs, lists.exact, plan.per_document), stale
 
 
 async def _run(many: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -176,16 +179,15 @@ def _fused(lists: _Lists, fusion: Fusion, alpha: float) -> list[Fused]:
 
 
 def _live(
-    fused: Sequence[Fused], manifests: Mapping[str, Manifest], lists: _Lists, plan: SearchPlan, asker: Asker
+    fused: Sequence[Fused],
+    refs: Mapping[str, tuple[Manifest, ChunkRef]],
+    exact: Mapping[str, int],
+    per_document: int,
 ) -> list[Candidate]:
     """Keep what the manifests name and the filters let pass, in order."""
-    live = manifests
-    if not plan.where.open:
-        live = {key: manifest for key, manifest in manifests.items() if plan.where.matches(manifest, asker)}
-    refs = {ref.id: (manifest, ref) for manifest in live.values() for ref in manifest.chunks}
-    found = [_candidate(hit, *refs[hit.id], lists.exact[hit.id]) for hit in fused if hit.id in refs]
+    found = [_candidate(hit, *refs[hit.id], exact.get(hit.id, 0)) for hit in fused if hit.id in refs]
     found.sort(key=lambda c: (-c.exact, -c.score, c.document, c.ref.start, c.id))
-    return _thinned(found, plan.per_document)
+    return _thinned(found, per_document)
 
 
 def _candidate(hit: Fused, manifest: Manifest, ref: ChunkRef, exact: int) -> Candidate:
@@ -206,10 +208,11 @@ def _candidate(hit: Fused, manifest: Manifest, ref: ChunkRef, exact: int) -> Can
 
 def _thinned(found: Sequence[Candidate], per_document: int) -> list[Candidate]:
     """Keep the best chunks of each document, so that a long one does not fill the list."""
-    seen: Counter[str] = Counter()
+    seen: dict[str, int] = {}
     kept = []
     for candidate in found:
-        seen[candidate.document] += 1
-        if seen[candidate.document] <= per_document:
+        document = candidate.document
+        number = seen[document] = seen.get(document, 0) + 1
+        if number <= per_document:
             kept.append(candidate)
     return kept

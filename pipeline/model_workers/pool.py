@@ -81,6 +81,8 @@ class WorkerPool:
 
     async def _enter(self, lane: Lane, cost: int) -> None:
         entry = self._queue.room(lane, cost)
+        if entry.done():  # nearly always
+            return
         try:
             await asyncio.wrap_future(entry)
         except asyncio.CancelledError:

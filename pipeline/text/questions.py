@@ -41,6 +41,7 @@ class QuestionAnalyzer:
             synonyms=tuple(synonyms.items()),
             runs=tuple(self._unknown_runs(folded, marks)),
             names=tuple(dict.fromkeys(self._names(folded, marks))),
+            spelled=tuple(dict.fromkeys((term, folded[a:b]) for a, b, term, _ in placed if folded[a:b] != term)),
         )
 
     def _known_synonyms(self) -> Synonyms:

@@ -66,20 +66,29 @@ ANALYSIS: LexicalAnalysis = Lexicon(load_identifiers().patterns).analyzer()
 
 
 class InProcess:
-    """The real analysis, without worker processes."""
+    """The real analysis, without worker processes; counts the texts that it is given."""
+
+    def __init__(self) -> None:
+        self.texts = 0
 
     async def places(self, texts: Sequence[str]) -> list[list[Token]]:
+        self.texts += len(texts)
         return [ANALYSIS.terms.tokens_with_offsets(text) for text in texts]
 
 
-def marked(query: str, text: str) -> tuple[AnalyzedQuestion, list[tuple[int, int]]]:
+def marked(
+    query: str, text: str, title: str = "", analyzer: InProcess | None = None
+) -> tuple[AnalyzedQuestion, list[tuple[int, int]]]:
     analysis, form = ANALYSIS.terms.analyze(query), ANALYSIS.questions.form(query)
     question = AnalyzedQuestion(text=query, analysis=analysis, form=form, query_type="keywords", vector=None)
     manifest = Manifest(document="s/c/1", op="upsert", position="1", version="1", stage="full")
     candidate = Candidate(id="1", document="s/c/1", manifest=manifest, ref=ChunkRef("1", 0, len(text)), score=1.0)
     terms = ANALYSIS.terms.analyze(text).terms
-    passage = Passage(candidate=candidate, text=text, headings=(), sequence=terms, score=1.0, sources=())
-    return question, asyncio.run(highlighted(InProcess(), question, [passage]))[0]  # type: ignore[arg-type]
+    above = ANALYSIS.terms.analyze(title).terms
+    passage = Passage(
+        candidate=candidate, text=text, headings=(), sequence=terms, title_terms=above, score=1.0, sources=()
+    )
+    return question, asyncio.run(highlighted(analyzer or InProcess(), question, [passage]))[0]  # type: ignore[arg-type]
 
 
 @pytest.mark.models
@@ -108,3 +117,35 @@ def test_highlights(query: str, text: str) -> None:
         for term in {token.term for token in tokens if token.kind != "part"}:
             places = [token for token in tokens if token.term == term]
             assert any(s <= one.start and one.end <= e for one in places for s, e in spans), f"{term} is not marked"
+
+
+@pytest.mark.models
+@pytest.mark.parametrize(
+    ("query", "text", "found"),
+    [
+        ("8月上旬の気温", "気温は8月に上がる。", ["気温", "8月"]),
+        ("梅雨はいつか", "梅雨は長い。つゆとも言い、梅雨と書く。", ["梅雨", "梅雨"]),
+        ("引き渡しの日", "引き渡しは済み、引渡しの日も決まった。", ["引き渡し", "引渡し", "日"]),
+        ("ビタミンEの量", "ビタミンCとEの量", ["ビタミン", "E", "量"]),
+    ],
+)
+def test_each_place_is_marked_however_it_is_spelled(query: str, text: str, found: list[str]) -> None:
+    _, spans = marked(query, text)
+    assert [text[start:end] for start, end in spans] == found
+
+
+@pytest.mark.models
+@pytest.mark.parametrize(
+    ("query", "text", "title", "texts"),
+    [
+        ("第二工場の軸受", "第二工場の軸受を替えた。", "", 0),
+        ("第二工場の軸受", "工場の軸を替えた。", "第二工場の軸受", 0),
+        ("東京のサーバー", "とうきょうのサーバー", "", 1),
+    ],
+)
+def test_a_text_is_analyzed_again_only_where_the_words_do_not_show_its_terms(
+    query: str, text: str, title: str, texts: int
+) -> None:
+    analyzer = InProcess()
+    marked(query, text, title, analyzer)
+    assert analyzer.texts == texts

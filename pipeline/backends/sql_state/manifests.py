@@ -1,6 +1,6 @@
 """Manifests: the commit point of each document, per generation."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -27,7 +27,12 @@ def pending(tx: Transaction, generation: str, after: str, limit: int) -> list[Pe
     return [Pending(document, position, bool(fresh), stage) for document, position, fresh, stage in rows]
 
 
-def get(tx: Transaction, generation: str, documents: Sequence[str]) -> dict[str, Manifest]:
+decode: Callable[[bytes], Manifest] = msgspec.json.Decoder(Manifest).decode
+
+
+def get(
+    tx: Transaction, generation: str, documents: Sequence[str], decoded: Callable[[bytes], Manifest] = decode
+) -> dict[str, Manifest]:
     """Return committed manifests."""
     found: dict[str, Manifest] = {}
     for part in sliced(documents):
@@ -35,7 +40,7 @@ def get(tx: Transaction, generation: str, documents: Sequence[str]) -> dict[str,
             f"SELECT document, body FROM manifests WHERE generation = ? AND document IN ({marks(len(part))})",  # noqa: S608
             (generation, *part),
         )
-        found.update({document: msgspec.json.decode(body, type=Manifest) for document, body in rows})
+        found.update([(document, decoded(body)) for document, body in rows])
     return found
 
 
@@ -137,7 +142,7 @@ def page(tx: Transaction, generation: str, after: str, limit: int) -> list[Manif
         "SELECT body FROM manifests WHERE generation = ? AND document > ? ORDER BY document LIMIT ?",
         (generation, after, limit),
     )
-    return [msgspec.json.decode(body, type=Manifest) for (body,) in rows]
+    return [decode(body) for (body,) in rows]
 
 
 def mark_relinks(tx: Transaction, generation: str, documents: Sequence[str]) -> None:

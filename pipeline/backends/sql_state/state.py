@@ -2,10 +2,12 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 
+from pipeline.backends.decoded import DecodedCache
 from pipeline.backends.sql_state import generations, manifests, names, outcomes, records
 from pipeline.backends.sql_state.generation_state import SqlGenerations
 from pipeline.backends.sql_state.publishing_state import SqlPublishing
 from pipeline.backends.sql_state.sources_state import SqlSources
+from pipeline.backends.sql_state.transaction import SqlDatabase
 from pipeline.ports.state import Advance, CollectionState, DeclaredName, Pending
 from schemas.access import AccessRule
 from schemas.document import Manifest
@@ -15,10 +17,16 @@ from schemas.record import Record
 PAGE = 500
 RECORDS_PAGE = 100
 """A record may be as large as an event."""
+MANIFESTS_IN_MEMORY = 4 << 20
+"""Bytes of rows that stay decoded: some 8,000 manifests, which take about 20 MiB."""
 
 
 class SqlState(SqlPublishing, SqlGenerations, SqlSources):
     """See `pipeline.ports.state.State` for what each method promises."""
+
+    def __init__(self, database: SqlDatabase) -> None:
+        super().__init__(database)
+        self._manifest = DecodedCache(manifests.decode, MANIFESTS_IN_MEMORY)
 
     async def collection(self, source: str, collection: str, *, positioned: bool) -> CollectionState:
         """Return the collection's row."""
@@ -54,7 +62,7 @@ class SqlState(SqlPublishing, SqlGenerations, SqlSources):
 
     async def manifests(self, generation: str, documents: Sequence[str]) -> dict[str, Manifest]:
         """Return committed manifests."""
-        return await self._database.look(lambda tx: manifests.get(tx, generation, documents))
+        return await self._database.look(lambda tx: manifests.get(tx, generation, documents, self._manifest))
 
     async def commit(self, generation: str, offered: Sequence[Manifest]) -> list[bool]:
         """Compare and set."""
