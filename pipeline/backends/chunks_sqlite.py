@@ -28,7 +28,7 @@ from schemas.document import IndexedChunk
 PAGE_BYTES = 16_384
 """Vectors are read in blocks of 1.5 MB: following SQLite's usual pages of 4 KB costs a fifth of a dense search."""
 TEXTS_IN_MEMORY = 16 << 20
-"""Bytes of rows whose texts and terms stay decoded: some 9,000 chunks of 400 characters, which take about 60 MiB."""
+"""Bytes of rows whose texts and terms stay decoded: some 9,000 chunks of 400 characters, which take about 75 MiB."""
 PAGE = 500
 """Chunks that a scan reads at a time."""
 

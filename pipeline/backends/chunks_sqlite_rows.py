@@ -11,6 +11,7 @@ import sqlite_vec
 
 from pipeline.backends.fts5_tokens import TOKENIZER, column_text
 from pipeline.ports.chunk_index import ChunkText
+from pipeline.text.hashed import HashedTerms
 from pipeline.text.pairs import packed_pairs
 from schemas.document import Analysis, IndexedChunk
 from schemas.knowledge import Mention
@@ -133,4 +134,5 @@ def decode_text(body: bytes, tokens: bytes) -> ChunkText:
     text, _, headings, _ = _decode_head(zlib.decompress(body))
     title_terms, terms, bigrams, _ = unpack_tokens(tokens)
     # The same words stand in many chunks: kept once, a chunk in the cache takes a third.
-    return ChunkText(text, headings, tuple(map(intern, terms)), tuple(map(intern, title_terms)), packed_pairs(bigrams))
+    words = HashedTerms(map(intern, terms)), tuple(map(intern, title_terms))
+    return ChunkText(text, headings, *words, packed_pairs(bigrams))

@@ -157,12 +157,13 @@ def _by_words(words: _Words, held: Held) -> dict[str, Floats]:
     standing = np.zeros(held.size)
     for row, weight in words.synonyms.items():
         standing += weight * (held.body[row] > 0)
-    ordered, close = _near(words, held)
+    places, last = _last(held, own)
+    ordered, close = _near(words, held, places, last)
     return {
         "words": scores / (scores.max() or 1.0),
         "coverage": covered,
         "title": _share(words.terms, in_title),
-        "window": _window(words, held),
+        "window": _window(words, held, places, last),
         "order": ordered,
         "proximity": close,
         "synonyms": np.minimum(1.0, standing * (1 - covered)),
@@ -189,18 +190,16 @@ def _last(held: Held, number: int) -> tuple[Ints, Ints]:
     return places, np.maximum.accumulate(last, axis=1)
 
 
-def _window(words: _Words, held: Held) -> Floats:
+def _window(words: _Words, held: Held, places: Ints, last: Ints) -> Floats:
     """Return the largest share of the question's weight within one stretch."""
-    places, last = _last(held, len(words.terms))
     best = np.zeros(held.size)
     np.maximum.at(best, held.owners, _share(words.terms, places - last < _WINDOW))
     return best
 
 
-def _near(words: _Words, held: Held) -> tuple[Floats, Floats]:
+def _near(words: _Words, held: Held, places: Ints, last: Ints) -> tuple[Floats, Floats]:
     """Return how many neighbours of the question follow each other here, and how near any two of its words stand."""
     number = len(words.terms)
-    places, last = _last(held, number)
     first, n = np.nonzero(places[1:] - last[:, :-1] <= _NEAR)
     n, gaps = n + 1, places[n + 1] - last[first, n]
     other = first != held.rows[n]

@@ -3,13 +3,13 @@
 import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from itertools import chain, compress, count
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from pipeline.ports.reranker import RerankPassage, RerankQuestion
+from pipeline.text.hashed import hashes_of
 from pipeline.text.normalize import fold, matching_form
 from pipeline.text.pairs import Pairs, packed_pairs
 from pipeline.text.terms import bigrams
@@ -22,8 +22,8 @@ TITLE = 3
 GRAMMAR = re.compile("[ぁ-ゖー]+")
 _MOST_TERMS = 32
 """Of a question: more would cost time, and say nothing that these do not."""
-_HIGHEST = 21
-"""Bits of a code point."""
+_ABOVE_CODE_POINTS = 0x110003
+_SLOTS = 1 << 16
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -80,7 +80,8 @@ def held_by(candidates: Sequence[RerankPassage], asked: Asked) -> Held:
     title_owners, _, title_rows = _spots(titles, asked.wanted)
     texts = [_packed(one.bigrams) for one in candidates]
     above = [_title_bigrams(one.title, tuple(one.headings)) for one in candidates]
-    pairs = _counted_pairs([*texts, *above], asked.pairs)
+    lengths = [len(text) for text in (*texts, *above)]
+    pairs = _counted_pairs([text.text for text in (*texts, *above)], lengths, asked.pairs)
     words = rows < own
     return Held(
         size=size,
@@ -93,7 +94,7 @@ def held_by(candidates: Sequence[RerankPassage], asked: Asked) -> Held:
         pairs=pairs[:, :size],
         title_pairs=pairs[:, size:],
         lengths_in_pairs=np.array([len(one.bigrams) for one in candidates]),
-        title_lengths_in_pairs=np.array(list(map(len, above))),
+        title_lengths_in_pairs=np.array(lengths[size:]),
         characters=_characters([f"{text.text} {title.text}" for text, title in zip(texts, above, strict=True)], asked),
     )
 
@@ -104,14 +105,27 @@ def _rows(items: Iterable[str]) -> dict[str, int]:
 
 def _spots(texts: Sequence[Sequence[str]], wanted: dict[str, int]) -> tuple[Ints, Ints, Ints]:
     """Return where wanted terms stand: whose they are, how many terms are before them there, and their rows."""
-    terms = list(chain.from_iterable(texts))
-    at = list(compress(count(), map(wanted.__contains__, terms)))
-    rows = np.array([wanted[terms[n]] for n in at], np.int64)
-    ends = np.cumsum(list(map(len, texts)))
-    found = np.array(at, np.int64)
-    owners = np.searchsorted(ends, found, side="right")
-    starts = np.concatenate(([0], ends[:-1]))
-    return owners, found - starts[owners], rows
+    at, rows = _found(np.concatenate([hashes_of(text) for text in texts]), hashes_of(tuple(wanted)))
+    lengths = np.array(list(map(len, texts)))
+    ends = np.cumsum(lengths)
+    owners = np.searchsorted(ends, at, side="right")
+    return owners, at - (ends - lengths)[owners], rows
+
+
+def _found(numbers: Ints, asked: Ints) -> tuple[Ints, Ints]:
+    """Return where asked numbers stand among many, in order, and which of them.
+
+    Their last bits tell of nearly all others that they are not asked for; what is left is looked up.
+    """
+    likely = np.zeros(_SLOTS, np.bool_)
+    likely[asked & (_SLOTS - 1)] = True
+    at = np.flatnonzero(likely[numbers & (_SLOTS - 1)])
+    order = np.argsort(asked)
+    near = np.searchsorted(asked, numbers[at], sorter=order)
+    near[near == len(asked)] = 0
+    rows = order[near]
+    same = asked[rows] == numbers[at]
+    return at[same], rows[same]
 
 
 def _counted(rows: Ints, owners: Ints, number: int, size: int) -> Ints:
@@ -119,26 +133,17 @@ def _counted(rows: Ints, owners: Ints, number: int, size: int) -> Ints:
     return np.bincount(rows * size + owners, minlength=number * size).reshape(number, size)
 
 
-def _counted_pairs(texts: Sequence[Pairs], wanted: dict[str, int]) -> Ints:
-    """Count the wanted pairs in each text: all texts as one row of numbers, two code points each."""
-    if not wanted:
-        return np.zeros((0, len(texts)), np.int64)
-    asked = _codes(" ".join(wanted))
-    order = np.argsort(asked)
-    filled = [text.text for text in texts if text]
-    found = _codes(" ".join(filled)) if filled else np.empty(0, np.int64)
-    near = np.searchsorted(asked, found, sorter=order)
-    near[near == len(asked)] = 0
-    rows = order[near]
-    at = np.flatnonzero(asked[rows] == found)
-    owners = np.searchsorted(np.cumsum(list(map(len, texts))), at, side="right")
-    return _counted(rows[at], owners, len(wanted), len(texts))
+def _counted_pairs(texts: Sequence[str], lengths: Sequence[int], wanted: dict[str, int]) -> Ints:
+    """Count the wanted pairs in each text of so many pairs: all texts as one row of numbers."""
+    at, rows = _found(_codes(" ".join(filter(None, texts))), _codes(" ".join(wanted)))
+    owners = np.searchsorted(np.cumsum(lengths), at, side="right")
+    return _counted(rows, owners, len(wanted), len(texts))
 
 
-def _codes(text: str) -> Ints:
-    """Return each pair of a text of pairs as one number."""
-    points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
-    return (points[::3].astype(np.int64) << _HIGHEST) | points[1::3]
+def _codes(pairs: str) -> Ints:
+    """Return each pair of a text of pairs as one number; each has its own, and its last bits come from both."""
+    points = np.frombuffer(pairs.encode("utf-32-le", "surrogatepass"), np.uint32)
+    return points[::3].astype(np.int64) * _ABOVE_CODE_POINTS + points[1::3]
 
 
 def _characters(texts: Sequence[str], asked: Asked) -> Flags:
