@@ -3,7 +3,7 @@
 import re
 import string
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -37,6 +37,14 @@ class _Sought(msgspec.Struct, frozen=True):
     writes for it, where that is something else."""
 
 
+class _LookedAt(msgspec.Struct, frozen=True):
+    """A passage with the places of the words in its folded text."""
+
+    passage: Passage
+    offsets: list[int]
+    found: dict[str, list[tuple[int, int]]]
+
+
 async def highlighted(
     analyzer: Analyzer, question: AnalyzedQuestion, passages: Sequence[Passage]
 ) -> list[list[tuple[int, int]]]:
@@ -45,14 +53,18 @@ async def highlighted(
     Most passages hold the words as they were typed. Only the others are analyzed again, for the places of terms.
     """
     sought = _sought(question)
-    folded = [fold(passage.text) for passage in passages]
-    typed = [[word for word in sought.words if word in text] for text, _ in folded]
-    hidden = [p.text for p, (text, _) in zip(passages, folded, strict=True) if _hides(p, text, sought)]
+    looked_at = [_look(passage, sought) for passage in passages]
+    hidden = [one.passage.text for one in looked_at if _hides(one, sought)]
     placed = dict(zip(hidden, await analyzer.places(hidden), strict=True)) if hidden else {}
     return [
-        _marked(*one, words, [(t.start, t.end) for t in placed.get(p.text, ()) if t.term in sought.terms])
-        for p, one, words in zip(passages, folded, typed, strict=True)
+        _marked(one, [(t.start, t.end) for t in placed.get(one.passage.text, ()) if t.term in sought.terms])
+        for one in looked_at
     ]
+
+
+def _look(passage: Passage, sought: _Sought) -> _LookedAt:
+    folded, offsets = fold(passage.text)
+    return _LookedAt(passage, offsets, {word: places for word in sought.words if (places := occurrences(folded, word))})
 
 
 def _sought(question: AnalyzedQuestion) -> _Sought:
@@ -65,25 +77,28 @@ def _sought(question: AnalyzedQuestion) -> _Sought:
     return _Sought(words=words, terms=terms, showing=showing)
 
 
-def _hides(passage: Passage, folded: str, sought: _Sought) -> bool:
+def _hides(one: _LookedAt, sought: _Sought) -> bool:
     """Say whether a term stands in the text more often than words are found that show it."""
-    counts = dict.fromkeys(sought.terms & passage.unordered, 1)
-    for term in passage.sequence:
+    counts = dict.fromkeys(sought.terms & one.passage.unordered, 1)
+    for term in one.passage.sequence:
         if term in sought.terms:
             counts[term] = counts.get(term, 0) + 1
-    return any(
-        number > sum(max(map(folded.count, words), default=0) for words in sought.showing[term])
-        for term, number in counts.items()
-    )
+    found = one.found
+    for term, number in counts.items():
+        shown = [
+            max([len(found[word]) for word in words if word in found], default=0) for words in sought.showing[term]
+        ]
+        if number > sum(shown):
+            return True
+    return False
 
 
-def _marked(
-    folded: str, offsets: Sequence[int], words: Sequence[str], more: Sequence[tuple[int, int]]
-) -> list[tuple[int, int]]:
-    """Return merged spans of the words, which are all in the text, and of `more`, in order."""
-    found = {source_span(offsets, *place) for word in words for place in occurrences(folded, word)}
+def _marked(one: _LookedAt, more: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return merged spans of the words that were found and of `more`, in order."""
+    offsets = one.offsets
+    spans = {source_span(offsets, start, end) for places in one.found.values() for start, end in places}
     merged: list[tuple[int, int]] = []
-    for start, end in sorted({*found, *more}):
+    for start, end in sorted({*spans, *more}):
         if merged and start <= merged[-1][1]:
             merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
         else:
@@ -91,15 +106,16 @@ def _marked(
     return merged[:_MOST_SPANS]
 
 
-def occurrences(folded: str, word: str) -> Iterator[tuple[int, int]]:
-    """Yield where the word stands in the folded text, not as a part of a longer code (`f-17` in `f-170`)."""
-    at = folded.find(word) if word else -1
-    first, last, size = word[:1] in _CODE, word[-1:] in _CODE, len(word)
+def occurrences(folded: str, word: str) -> list[tuple[int, int]]:
+    """Return where the word stands in the folded text, not as a part of a longer code (`f-17` in `f-170`)."""
+    places: list[tuple[int, int]] = []
+    at, size = folded.find(word) if word else -1, len(word)
     while at >= 0:
-        end = at + size
-        if not (first and _glued(folded, at)) and not (last and _glued(folded, end)):
-            yield at, end
-        at = folded.find(word, end)
+        places.append((at, at + size))
+        at = folded.find(word, at + size)
+    if places and (word[0] in _CODE or word[-1] in _CODE):
+        return [place for place in places if not _glued(folded, place[0]) and not _glued(folded, place[1])]
+    return places
 
 
 def _glued(text: str, at: int) -> bool:
