@@ -16,6 +16,7 @@ _RUNS = re.compile(r"[一-鿿々〆]+|[ァ-ヺー]{2,}|[a-z0-9][a-z0-9._/-]*[a-z
 _MOST_SPANS = 64
 _CODE = frozenset(string.ascii_letters + string.digits + "-_")
 """What codes are written with."""
+_DIGITS = frozenset(string.digits)
 
 
 def words_of(question: AnalyzedQuestion) -> tuple[str, ...]:
@@ -23,7 +24,7 @@ def words_of(question: AnalyzedQuestion) -> tuple[str, ...]:
     synonyms = (term for term, _ in question.form.synonyms)
     folded = [fold(word)[0] for word in (*question.analysis.identifiers, *question.analysis.terms, *synonyms)]
     runs = _RUNS.findall(fold(question.text)[0])
-    words = {word for word in (*folded, *runs) if len(word) > 1 or (word and unicodedata.category(word) == "Lo")}
+    words = {word for word in (*folded, *runs) if len(word) > 1 or word in _CODE or _is_letter(word)}
     return tuple(sorted(words, key=lambda word: (-len(word), word)))
 
 
@@ -107,7 +108,7 @@ def _marked(one: _LookedAt, more: Sequence[tuple[int, int]]) -> list[tuple[int, 
 
 
 def occurrences(folded: str, word: str) -> list[tuple[int, int]]:
-    """Return where the word stands in the folded text, not as a part of a longer code (`f-17` in `f-170`)."""
+    """Return where the word stands in the folded text, not as a part of a longer code or number (`f-17` in `f-170`)."""
     places: list[tuple[int, int]] = []
     at, size = folded.find(word) if word else -1, len(word)
     while at >= 0:
@@ -119,5 +120,16 @@ def occurrences(folded: str, word: str) -> list[tuple[int, int]]:
 
 
 def _glued(text: str, at: int) -> bool:
-    """Say whether a code goes on across this place."""
-    return 0 < at < len(text) and text[at - 1] in _CODE and text[at] in _CODE
+    """Say whether a code goes on across this place, or a number with its fraction."""
+    if not 0 < at < len(text):
+        return False
+    before, after = text[at - 1], text[at]
+    if after in ".,":
+        return before in _DIGITS and text[at + 1 : at + 2] in _DIGITS
+    if before in ".,":
+        return after in _DIGITS and text[at - 2 : at - 1] in _DIGITS
+    return before in _CODE and after in _CODE
+
+
+def _is_letter(word: str) -> bool:
+    return len(word) == 1 and unicodedata.category(word) == "Lo"

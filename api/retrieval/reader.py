@@ -1,6 +1,5 @@
 """One request's view of the indexes: pinned generation, the asker's classes, and what is live now."""
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 
@@ -64,18 +63,14 @@ class Reader:
 async def open_reader(runtime: Runtime, asker: Asker) -> AsyncIterator[Reader]:
     """Pin the live generation for this request."""
     async with runtime.live() as indexes:
-        classes, other_model = await asyncio.gather(
-            permitted_classes(runtime.state, asker), _other_model(runtime, indexes.generation)
-        )
-        reader = Reader(runtime, indexes, asker, classes)
-        reader.other_model = other_model
+        reader = Reader(runtime, indexes, asker, await permitted_classes(runtime.state, asker))
+        reader.other_model = await _other_model(runtime, indexes.generation)
         yield reader
 
 
 async def _other_model(runtime: Runtime, generation: str) -> str:
-    versions = {g.name: g.versions for g in await runtime.state.generations()}
-    built = versions.get(generation, {}).get("embedder", runtime.embedder.model)
-    if built == runtime.embedder.model or not runtime.embedder.model:
+    built = await runtime.state.embedder(generation)
+    if built is None or built == runtime.embedder.model or not runtime.embedder.model:
         return ""
     return f"the indexes have vectors of {built or 'no model'}, not of {runtime.embedder.model}: found by words only"
 

@@ -118,7 +118,14 @@ class GenerationRows(Protocol):
         """Forget a generation with its manifests, names and marks; missing is no error. ValueError when live."""
 
     async def set_versions(self, name: str, versions: dict[str, str]) -> None:
-        """Change what a generation counts as built with; missing is no error."""
+        """Change what a generation counts as built with; missing is no error.
+
+        Not the embedder, while other processes read: all vectors of a generation are of one model, which `embedder`
+        may remember.
+        """
+
+    async def embedder(self, name: str) -> str | None:
+        """Return the model of a generation's vectors; None when that is not known."""
 
     async def rebuild(self, name: str) -> Rebuild | None:
         """Return how a generation is being built; None when nobody noted it, or it is gone."""

@@ -153,7 +153,9 @@ class GenerationsContract:
 
     async def test_versions_can_be_changed(self, state: State) -> None:
         await state.create_generation(generation("g1"))
+        assert (await state.embedder("g1"), await state.embedder("missing")) == ("e5", None)
         await state.set_versions("g1", {"embedder": "e6"})
+        assert await state.embedder("g1") == "e6"
         await state.set_versions("missing", {})
         assert [g.versions for g in await state.generations()] == [{"embedder": "e6"}]
 

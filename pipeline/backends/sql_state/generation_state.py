@@ -9,6 +9,8 @@ class SqlGenerations:
     """See `pipeline.ports.generations.GenerationRows` for what each method promises."""
 
     _database: SqlDatabase
+    _embedders: dict[str, str | None]
+    """By generation, as they were read once."""
 
     async def generations(self) -> list[Generation]:
         """Return generations."""
@@ -41,6 +43,13 @@ class SqlGenerations:
     async def set_versions(self, name: str, versions: dict[str, str]) -> None:
         """Replace the versions."""
         await self._database.write(lambda tx: generations.set_versions(tx, name, versions))
+        self._embedders = {}
+
+    async def embedder(self, name: str) -> str | None:
+        """Return the model of a generation."""
+        if name not in self._embedders:
+            self._embedders = {g.name: g.versions.get("embedder") for g in await self.generations()}
+        return self._embedders.get(name)
 
     async def rebuild(self, name: str) -> Rebuild | None:
         """Return the note of a rebuild."""

@@ -26,6 +26,7 @@ class SqlState(SqlPublishing, SqlGenerations, SqlSources):
 
     def __init__(self, database: SqlDatabase) -> None:
         super().__init__(database)
+        self._embedders = {}
         self._manifest = DecodedCache(manifests.decode, MANIFESTS_IN_MEMORY)
 
     async def collection(self, source: str, collection: str, *, positioned: bool) -> CollectionState:
