@@ -87,7 +87,8 @@ class TermAnalyzer:
             return Marks([], [])
         dates = [v for i in identifiers if (v := _as_date(i))]
         taken = {d.start for d in dates}
-        codes = [i for i in identifiers if i.start not in taken]
+        eras = [v for v in values if v.kind == "date"]  # 31.4.3 has the shape of a version, 平31.4.3 is a day
+        codes = [i for i in identifiers if i.start not in taken and not any(v.start < i.start < v.end for v in eras)]
         things = [v for v in values if v.names_a_thing and not _inside(v, codes)]
         codes = [i for i in codes if not any(v.start < i.end and i.start < v.end for v in things)]
         codes += [Identifier(v.start, v.end, v.key, v.kind) for v in things]

@@ -24,6 +24,7 @@ _FREE_OF_SIGNS = r"(?<![0-9a-z._/-])"
 _END = r"(?![0-9a-su-z]|[./-][0-9a-z])"
 """A t may follow: 2025-07-08T09:00."""
 _LETTERS = {"m": "明治", "t": "大正", "s": "昭和", "h": "平成", "r": "令和"}
+_SIGNS = {"明": "明治", "大": "大正", "昭": "昭和", "平": "平成", "令": "令和"}
 _DAY_OF_WEEK = r"(?: ?\((?:月|火|水|木|金|土|日)(?:曜日?)?\))?"
 _YEAR_END = "年(?!間|度?以)"
 _DATES = (
@@ -31,7 +32,7 @@ _DATES = (
     rf"(?: ?(?P<em>{_N}{{1,2}}) ?月(?: ?(?P<ed>{_N}{{1,3}}) ?日(?!間))?)?",
     rf"{_FREE}(?P<y>[12][0-9]{{3}}|[一二][〇零一二三四五六七八九]{{3}}) ?{_YEAR_END}"
     rf"(?: ?(?P<m>{_N}{{1,2}}) ?月(?: ?(?P<d>{_N}{{1,3}}) ?日(?!間))?)?",
-    rf"{_FREE_OF_SIGNS}(?P<l>[mtshr])\.?(?P<ly>[0-9]{{1,2}})[./-](?P<lm>[0-9]{{1,2}})[./-](?P<ld>[0-9]{{1,2}}){_END}",
+    rf"(?:{_FREE_OF_SIGNS}(?P<l>[mtshr])|(?<![一-鿿])(?P<sign_of_era>[明大昭平令]))\.?(?P<ly>[0-9]{{1,2}})[./-](?P<lm>[0-9]{{1,2}})[./-](?P<ld>[0-9]{{1,2}}){_END}",
     rf"{_FREE_OF_SIGNS}(?P<ny>[12][0-9]{{3}})(?P<sep>[./-])(?P<nm>[0-9]{{1,2}})(?P=sep)(?P<nd>[0-9]{{1,2}}){_END}",
     rf"{_FREE}(?P<am>{_N}{{1,2}}) ?月 ?(?P<ad>{_N}{{1,3}}) ?日(?!間)",
 )
@@ -43,12 +44,13 @@ _PHONE = (
 _DOCUMENT = rf"(?P<document>(?P<office>[一-鿿々]{{1,8}})第(?P<of>{_NUMBER})号(?![機車室線棟館]))"
 _PAGES_OF_LAW = "条項章節編款目頁年度月日"
 _HOURS = rf"(?P<hours>(?P<h>{_NUMBER}) ?時間 ?(?P<min>{_NUMBER}) ?分(?!の[0-9]))"
-_MONEY = rf"(?P<money>[¥\\] ?(?P<yen>{_NUMBER}))"
+_CURRENCIES = {"¥": "円", "\\": "円", "$": "ドル", "€": "ユーロ"}
+_MONEY = rf"(?P<money>(?P<currency>[¥\\$€]) ?(?P<yen>{_NUMBER}))"
 _ORDINALS = "条|章|項|節|編|回|期|次|号|版|巻|話|世代|工場|課|部|係|棟|位|類|種|級"
 _RANK = rf"(?P<rank>第(?P<nth>{_NUMBER}) ?(?P<of_what>{_ORDINALS}))"
 _PLACES = (
     r"[0-9][0-9,.]*",
-    rf"[¥\\] ?[0-9{_K}百千]",
+    rf"[¥\\$€] ?[0-9{_K}百千]",
     rf"第[0-9{_K}百千]",
     r"\(0[0-9]",
     r"\+81",
@@ -56,6 +58,7 @@ _PLACES = (
     "マイナス",
     *ERAS,
     r"(?<![0-9a-z._/-])[mtshr](?=\.?[0-9]{1,2}[./-])",
+    r"(?<![一-鿿])[明大昭平令](?=\.?[0-9]{1,2}[./-])",
 )
 """Where a value may begin: a look at each of these places is far cheaper than at every character."""
 
@@ -140,7 +143,8 @@ class Values:
         if number is None:
             return None
         if match["money"]:
-            return Value(*match.span(), self._units.amount(number, "円"), "amount", (), _kanji(match["yen"]))
+            key = self._units.amount(number, _CURRENCIES[match["currency"]])
+            return Value(*match.span(), key, "amount", (), _kanji(match["yen"]))
         if match["sign"]:
             number = -number
         key = self._units.amount(number, match["unit"].strip(), (match["before"] or "").strip())
@@ -204,7 +208,7 @@ _WHOLE_DATE = re.compile(_DATE)
 def _year(part: dict[str, str | None]) -> int:
     if western := part["y"] or part["ny"]:
         return _small(western)
-    era = part["era"] or _LETTERS[part["l"] or ""]
+    era = part["era"] or _SIGNS.get(part["sign_of_era"] or "") or _LETTERS[part["l"] or ""]
     count_text = part["ey"] or part["ly"] or ""
     count = 1 if count_text == "元" else _small(count_text)
     return ERAS[era].year + count - 1 if count else 0

@@ -14,7 +14,7 @@ CODES = (
     "v2.3.1", "10.0.12", "1.2.3-rc1", "ver4.11", "192.168.1.10",
     "FB20", "ISO9001", "X100", "A4", "PC200", "JIS-B-8821", "SUS304", "M12",
     "03-3456-7890", "0120-444-113", "090-1234-5678", "2024-0117-03", "4571-20-8",
-    "総務第12号", "人発第305号", "TX-88B", "QC-7", "LOT-240611-B", "CVE-2024-31497", "KB5034441",
+    "総務第12号", "人発第305号", "TX-88B", "QC-7", "LOT-240611-B", "CVE-2024-31497", "KB5034441", "NR/2025/0456",
 )  # fmt: skip
 HYPHENS = "\u2010\u2011\u2012\u2013\u2212\uff0d"
 FILLERS = (
@@ -59,7 +59,7 @@ def texts() -> dict[str, str]:
             found[f"right-{n}-{m}"] = f"{code}の{topic}を実施した。{filler}" * (1 + m)
         for m, near in enumerate(_near(code, chance)):
             found[f"near-{n}-{m}"] = f"{near}を見た。{near}の点検、{near}の{chance.choice(TOPICS)}。{filler}"
-        parts = [part for part in re.split(r"[-_.]|(?<=[A-Za-z])(?=\d)|第", code) if part]
+        parts = [part for part in re.split(r"[-_./]|(?<=[A-Za-z])(?=\d)|第", code) if part]
         found[f"parts-{n}"] = "、".join(f"{part}と{chance.choice(TOPICS)}" for part in parts * 3) + f"。{filler}"
     return found
 
