@@ -14,9 +14,6 @@ SPREAD = 3
 """Standard deviations about the mean that distribution-based fusion maps to 0..1 (Mazzeschi 2023; Qdrant's DBSF)."""
 
 
-_ABSENT: tuple[int | None, float | None] = (None, None)
-
-
 class Fused(msgspec.Struct, frozen=True):
     """A chunk with its place in each list (from 1) and its score there, and its score over both."""
 
@@ -33,19 +30,17 @@ def fuse(lexical: Sequence[IndexHit], dense: Sequence[IndexHit], method: Fusion,
     """Return both lists as one, best first; ties by document and id. `alpha` is the weight of `dense`."""
     score = _METHODS.get(method, _relative)
     words, meanings = score(lexical, 1 - alpha), score(dense, alpha)
-    by_words, by_meaning = _placed(lexical), _placed(dense)
-    documents = {hit.id: hit.document for hit in (*lexical, *dense)}
+    places = {hit.id: place for place, hit in enumerate(dense, 1)}
     fused: list[Fused] = []
-    for chunk, document in documents.items():
-        (bm25, bm25_score), (place, dense_score) = by_words.get(chunk, _ABSENT), by_meaning.get(chunk, _ABSENT)
-        total = words.get(chunk, 0.0) + meanings.get(chunk, 0.0)
-        fused.append(Fused(chunk, document, total, bm25, place, bm25_score, dense_score))
+    for n, hit in enumerate(lexical, 1):
+        place = places.pop(hit.id, None)
+        also = None if place is None else dense[place - 1].score
+        total = words[hit.id] + meanings.get(hit.id, 0.0)
+        fused.append(Fused(hit.id, hit.document, total, n, place, hit.score, also))
+    for chunk, place in places.items():
+        hit = dense[place - 1]
+        fused.append(Fused(chunk, hit.document, meanings[chunk], None, place, None, hit.score))
     return sorted(fused, key=lambda hit: (-hit.score, hit.document, hit.id))
-
-
-def _placed(hits: Sequence[IndexHit]) -> dict[str, tuple[int | None, float | None]]:
-    """Return place and score by chunk."""
-    return {hit.id: (n, hit.score) for n, hit in enumerate(hits, 1)}
 
 
 def _relative(hits: Sequence[IndexHit], weight: float) -> Mapping[str, float]:

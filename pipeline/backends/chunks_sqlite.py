@@ -132,7 +132,7 @@ class SqliteChunks:
                 found.update((chunk_id, self._texts(body, tokens)) for chunk_id, body, tokens in rows)
             return found
 
-        return await self._database.read(read)
+        return await self._database.look(read)
 
     async def documents_with(self, bigrams: Sequence[str], limit: int) -> list[str]:
         """See ChunkIndex.documents_with; no bigrams find nothing."""

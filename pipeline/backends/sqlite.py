@@ -126,9 +126,18 @@ class Database:
 
     async def read(self, run: Callable[[apsw.Connection], T]) -> T:
         """Run `run` on a reader's connection, all of its statements over one snapshot."""
+        return await self._submitted(self._read, run)
+
+    async def look(self, run: Callable[[apsw.Connection], T]) -> T:
+        """Run `run` on a reader's connection, each statement over what is committed then, which is a little quicker."""
+        return await self._submitted(self._look, run)
+
+    async def _submitted(
+        self, how: Callable[[Callable[[apsw.Connection], T]], T], run: Callable[[apsw.Connection], T]
+    ) -> T:
         with self._closing:
             self._check_open()
-            future = self._readers.submit(self._read, run)
+            future = self._readers.submit(how, run)
         return await asyncio.wrap_future(future)
 
     async def close(self) -> None:
@@ -189,14 +198,20 @@ class Database:
             raise
 
     def _read(self, run: Callable[[apsw.Connection], T]) -> T:
-        connection = self._idle.get()
-        try:
+        def within(connection: apsw.Connection) -> T:
             connection.execute("BEGIN")
             try:
                 return run(connection)
             finally:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
+
+        return self._look(within)
+
+    def _look(self, run: Callable[[apsw.Connection], T]) -> T:
+        connection = self._idle.get()
+        try:
+            return run(connection)
         except apsw.Error as error:
             raise storage_error(error, self.path) from error
         finally:

@@ -46,7 +46,9 @@ class SqliteSqlDatabase:
         """Run over a reader's snapshot."""
         return self._database.read(lambda connection: work(_SqliteTransaction(connection)))
 
-    look = read  # a snapshot costs nothing here
+    def look(self, work: Callable[[Transaction], T]) -> Awaitable[T]:
+        """Run statement by statement."""
+        return self._database.look(lambda connection: work(_SqliteTransaction(connection)))
 
 
 def open_state_database(folder: Path) -> Database:

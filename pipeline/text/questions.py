@@ -2,12 +2,15 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
-from pipeline.text.morphemes import Morphemes
 from pipeline.text.normalize import fold, matching_form
 from pipeline.text.synonyms import SynonymGroup, Synonyms, sudachi_groups
-from pipeline.text.terms import SUDACHI_MAX_CHARACTERS, Marks, Placed, TermAnalyzer, bigrams, blank_out, pieces
+from pipeline.text.terms import SUDACHI_MAX_CHARACTERS, Placed, TermAnalyzer, bigrams, blank_out, pieces
 from schemas.document import QueryForm
+
+if TYPE_CHECKING:
+    from sudachipy import MorphemeList
 
 _SCRIPT_RUN = re.compile(r"[ァ-ヺー]{2,}|[一-鿿㐀-䶿々〆]{2,}|[a-z]{3,}|[^\W\d_a-zァ-ヺー一-鿿㐀-䶿々〆ぁ-ゖ]{2,}")
 _PROPER_NOUN = "固有名詞"
@@ -18,6 +21,10 @@ _LONG = 4
 MOST_RUNS = 8
 PART_WEIGHT = 0.5
 """Of a term inside of a compound, against the compound."""
+
+
+LookedAt = tuple[str, "MorphemeList"]
+"""A piece of a folded text without identifiers, and its morphemes."""
 
 
 class QuestionAnalyzer:
@@ -36,11 +43,14 @@ class QuestionAnalyzer:
         terms, parts = _terms(placed)
         words = [term for _, _, term, kind in placed if kind in ("word", "compound", "identifier") and term in terms]
         synonyms = dict.fromkeys(parts, PART_WEIGHT) | dict(self._known_synonyms().of(words))
+        rest = blank_out(folded, marks.identifiers)
+        tokenize = self._analyzer.morphemes.tokenize
+        looked_at = [(piece, tokenize(piece)) for _, piece in pieces(rest, SUDACHI_MAX_CHARACTERS)]
         return QueryForm(
             terms=tuple(terms),
             synonyms=tuple(synonyms.items()),
-            runs=tuple(self._unknown_runs(folded, marks)),
-            names=tuple(dict.fromkeys(self._names(folded, marks))),
+            runs=tuple(_unknown_runs(looked_at)),
+            names=tuple(dict.fromkeys(self._names(looked_at[:1]))),
             spelled=tuple(dict.fromkeys((term, folded[a:b]) for a, b, term, _ in placed if folded[a:b] != term)),
         )
 
@@ -50,29 +60,31 @@ class QuestionAnalyzer:
             self._synonyms = Synonyms((*self._own, *sudachi_groups()))
         return self._synonyms
 
-    def _names(self, folded: str, marks: Marks) -> Iterator[str]:
+    def _names(self, looked_at: Iterable[LookedAt]) -> Iterator[str]:
         """Yield the terms of proper nouns."""
-        morphemes = self._analyzer.morphemes
-        for _, piece in pieces(blank_out(folded, marks.identifiers)[:_NAMES_IN], SUDACHI_MAX_CHARACTERS):
-            for morpheme in morphemes.tokenize(piece):
-                if morpheme.part_of_speech()[1] == _PROPER_NOUN and (term := morphemes.entry(morpheme).term):
+        entry = self._analyzer.morphemes.entry
+        for _, morphemes in looked_at:
+            for morpheme in morphemes:
+                if morpheme.begin() >= _NAMES_IN:
+                    return
+                if morpheme.part_of_speech()[1] == _PROPER_NOUN and (term := entry(morpheme).term):
                     yield term
 
-    def _unknown_runs(self, folded: str, marks: Marks) -> Iterator[tuple[str, ...]]:
-        """Yield the bigrams of runs of one script that are no word of the dictionary, or a long compound."""
-        rest = blank_out(folded, marks.identifiers)
-        seen: set[str] = set()
-        for _, piece in pieces(rest, SUDACHI_MAX_CHARACTERS):
-            known = dict(_morphemes(self._analyzer.morphemes, piece))
-            for match in _SCRIPT_RUN.finditer(piece):
-                run = matching_form(match.group())
-                if run in seen or not _is_unknown(match, run, known):
-                    continue
-                seen.add(run)
-                if pairs := bigrams(run):
-                    yield pairs
-                if len(seen) >= MOST_RUNS:
-                    return
+
+def _unknown_runs(looked_at: Iterable[LookedAt]) -> Iterator[tuple[str, ...]]:
+    """Yield the bigrams of runs of one script that are no word of the dictionary, or a long compound."""
+    seen: set[str] = set()
+    for piece, morphemes in looked_at:
+        known = {morpheme.begin(): (morpheme.end(), morpheme.is_oov()) for morpheme in morphemes}
+        for match in _SCRIPT_RUN.finditer(piece):
+            run = matching_form(match.group())
+            if run in seen or not _is_unknown(match, run, known):
+                continue
+            seen.add(run)
+            if pairs := bigrams(run):
+                yield pairs
+            if len(seen) >= MOST_RUNS:
+                return
 
 
 def _terms(placed: list[Placed]) -> tuple[dict[str, None], set[str]]:
@@ -103,11 +115,6 @@ def _terms(placed: list[Placed]) -> tuple[dict[str, None], set[str]]:
 def _places(placed: list[Placed], wanted: str) -> set[int]:
     """Return the places that terms of a kind take."""
     return {at for start, end, _, kind in placed if kind == wanted for at in range(start, end)}
-
-
-def _morphemes(morphemes: Morphemes, piece: str) -> Iterator[tuple[int, tuple[int, bool]]]:
-    for morpheme in morphemes.tokenize(piece):
-        yield morpheme.begin(), (morpheme.end(), morpheme.is_oov())
 
 
 def _is_unknown(match: re.Match[str], run: str, known: dict[int, tuple[int, bool]]) -> bool:
