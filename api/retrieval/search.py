@@ -21,6 +21,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 CHUNKS_PER_DOCUMENT = 2
+CHUNKS_LOOKED_AT = 4
+"""Of each document, from which the second stage chooses: the first likes short chunks under a title with the words."""
 _OVERFETCH = 3
 _FEWEST = 50
 _MOST = 600
@@ -59,6 +61,8 @@ class SearchPlan(msgspec.Struct, frozen=True, kw_only=True):
     fusion: Fusion = "auto"
     alpha: float | None = None
     per_document: int = CHUNKS_PER_DOCUMENT
+    looked_at: int = 0
+    """Chunks of each document to return where `per_document` of them will be chosen; never fewer than that."""
     rerank: bool = True
     """False leaves the order of the first stage, whatever is configured."""
 
@@ -73,14 +77,14 @@ class _Lists(msgspec.Struct, frozen=True):
 
 
 async def search(reader: Reader, question: AnalyzedQuestion, plan: SearchPlan) -> list[Candidate]:
-    """Return live, permitted, matching chunks, best first, at most `per_document` of each document.
+    """Return live, permitted, matching chunks, best first, at most `per_document` (or `looked_at`) of each document.
 
     More than `wanted` may come back; when fewer survive the checks, one larger fetch is made. Where a document
     changed between the index's answer and the look at its manifest, the index is asked again.
     """
     limit = min(_MOST, max(_FEWEST, plan.wanted * _OVERFETCH))
     found, full = await _settled(reader, question, plan, limit)
-    if len(found) < plan.wanted and full:
+    if len(thinned(found, plan.per_document)) < plan.wanted and full:
         found, _ = await _settled(reader, question, plan, limit * _REFETCH)
     return found
 
@@ -155,7 +159,7 @@ async def _checked(
     if not plan.where.open:
         passing = {key for key, manifest in manifests.items() if plan.where.matches(manifest, reader.asker)}
         refs = {chunk: place for chunk, place in refs.items() if place[0].document in passing}
-    return await _run(many, _live, fused, refs, lists.exact, plan.per_document), stale
+    return await _run(many, _live, fused, refs, lists.exact, max(plan.per_document, plan.looked_at)), stale
 
 
 async def _run(many: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -187,7 +191,7 @@ def _live(
     """Keep what the manifests name and the filters let pass, in order."""
     found = [_candidate(hit, *refs[hit.id], exact.get(hit.id, 0)) for hit in fused if hit.id in refs]
     found.sort(key=lambda c: (-c.exact, -c.score, c.document, c.ref.start, c.id))
-    return _thinned(found, per_document)
+    return thinned(found, per_document)
 
 
 def _candidate(hit: Fused, manifest: Manifest, ref: ChunkRef, exact: int) -> Candidate:
@@ -206,7 +210,7 @@ def _candidate(hit: Fused, manifest: Manifest, ref: ChunkRef, exact: int) -> Can
     )
 
 
-def _thinned(found: Sequence[Candidate], per_document: int) -> list[Candidate]:
+def thinned(found: Sequence[Candidate], per_document: int) -> list[Candidate]:
     """Keep the best chunks of each document, so that a long one does not fill the list."""
     seen: dict[str, int] = {}
     kept = []

@@ -1,12 +1,17 @@
 """A search in two stages: hybrid search, then the reranker over the best of it, then the page that was asked for."""
 
+from collections import Counter
+from collections.abc import Sequence
+
+import msgspec
+
 from api.retrieval.blending import blend
 from api.retrieval.guarded import guarded_search
 from api.retrieval.passages import Passage, read_passages
 from api.retrieval.question import AnalyzedQuestion
 from api.retrieval.reader import Reader
 from api.retrieval.reranking import RERANKED, SecondStage, asked, rerank, seen
-from api.retrieval.search import Candidate, SearchPlan
+from api.retrieval.search import CHUNKS_LOOKED_AT, Candidate, SearchPlan, thinned
 
 _TRIES = 3
 """Searches while documents change under them."""
@@ -17,27 +22,45 @@ async def searched(
 ) -> tuple[list[Candidate], list[Passage]]:
     """Search; return all that was found, and `wanted` passages less `offset`. Searches again where one was removed
     before its text was read: its document has changed, and is found at its new version."""
-    stage = _second_stage(reader, plan, offset)
-    further = reader.runtime.further if offset < RERANKED else ()
+    stage, further = _second_stage(reader, plan), reader.runtime.further
+    wide = msgspec.structs.replace(plan, looked_at=CHUNKS_LOOKED_AT) if stage else plan
     for _ in range(_TRIES):
-        found = await guarded_search(reader, question, plan)
-        head = found[:RERANKED] if stage or further else []
-        looked_at = [*head, *found[max(offset, len(head)) : plan.wanted]]
+        head, rest = _parted(await guarded_search(reader, question, wide), plan.per_document)
+        places = len(thinned(head, plan.per_document))
+        ordered = bool(stage or further) and offset < places  # else the page lies behind what is ordered anew
+        looked_at = [*head, *rest[: max(plan.wanted - places, 0)]]
+        if not ordered:
+            head = thinned(head, plan.per_document)
+            looked_at = [*head, *rest][offset : plan.wanted]
         passages = await read_passages(reader, looked_at, "vector")
         if len(passages) == len(looked_at) or reader.chunks_away:
             break
-    if stage:
+    found = [*head, *rest]
+    if stage and ordered:
         found, passages = await _reranked(reader, stage, question, found, passages)
-    if further:  # after the reranker: it knows nothing of these lists, and would undo what they say
+    if further and ordered:  # after the reranker: it knows nothing of these lists, and would undo what they say
         found, passages = await _blended(reader, question, found, passages)
+    found = [*thinned(found[: len(head)], plan.per_document), *rest]
     by_id = {passage.candidate.id: passage for passage in passages}
     return found, [by_id[one.id] for one in found[offset : plan.wanted] if one.id in by_id]
 
 
-def _second_stage(reader: Reader, plan: SearchPlan, offset: int) -> SecondStage | None:
-    """Return the second stage, unless nobody wants it or the page lies behind what it orders."""
+def _parted(found: Sequence[Candidate], per_document: int) -> tuple[list[Candidate], list[Candidate]]:
+    """Return what is ordered anew, and of the rest what will not be too much of a document, however that is ordered."""
+    head = list(found[:RERANKED])
+    seen = Counter(one.document for one in head)
+    rest = []
+    for one in found[RERANKED:]:
+        seen[one.document] += 1
+        if seen[one.document] <= per_document:
+            rest.append(one)
+    return head, rest
+
+
+def _second_stage(reader: Reader, plan: SearchPlan) -> SecondStage | None:
+    """Return the second stage, unless nobody wants it."""
     runtime = reader.runtime
-    if runtime.reranker is None or not plan.rerank or offset >= RERANKED:
+    if runtime.reranker is None or not plan.rerank:
         return None
     return SecondStage(reranker=runtime.reranker, budget_s=runtime.rerank_budget_s, alpha=plan.alpha)
 

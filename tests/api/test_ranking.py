@@ -88,3 +88,27 @@ async def test_every_fusion_can_be_asked_for(client: httpx.AsyncClient, load: Lo
     await load([report(f"P{n}", f"給水ポンプの点検。番号{n}。") for n in range(5)])
     found = (await client.post("/v1/search", json={"query": "給水ポンプ", "fusion": method, "rerank": False})).json()
     assert len(found["hits"]) == 5
+
+
+def _long_report(number: int) -> Any:
+    """A report whose title holds the words of its second part, and whose other parts are short."""
+    told = "朝の見回りのとき、減速機から異音がした。担当者が止めて、油の量と軸の温度と取付けのねじを確かめた。" * 2
+    parts = ("軸の摩耗。", told, "軸を替える。", "済。")
+    body = "\n\n".join(f"# 項目{n}\n\n{text}" for n, text in enumerate(parts))
+    return report(f"N{number:02d}", body, title=f"減速機{number}号の異音")
+
+
+@pytest.mark.parametrize("rerank", [True, False])
+async def test_a_later_part_of_a_list_is_the_same_asked_for_alone(
+    client: httpx.AsyncClient, load: Load, rerank: bool
+) -> None:
+    await load([_long_report(n) for n in range(60)])
+
+    async def page(offset: int, top_k: int) -> list[str]:
+        asked = {"query": "減速機の異音", "offset": offset, "top_k": top_k, "rerank": rerank}
+        return [hit["chunk_id"] for hit in (await client.post("/v1/search", json=asked)).json()["hits"]]
+
+    whole = await page(0, 100)
+    assert len(set(whole)) == 100
+    for offset in (10, 40, 49, 50, 51, 60, 99):
+        assert await page(offset, 100 - offset) == whole[offset:]
