@@ -17,6 +17,8 @@ _NO_TERM = re.compile(r"[\W_]+")
 _KANJI = str.maketrans(KANJI_VARIANTS)
 _IS_KANJI = re.compile("[一-鿿々]")
 _REMEMBERED = 50_000
+_JOINED = 0x0FFF_FFFF
+"""The number of all words that Sudachi joins from parts, most names in katakana; it does not call them unknown."""
 _HIRAGANA = re.compile("[ぁ-ゖー]{2,}")
 _AS_KATAKANA = {code: code + 0x60 for code in range(ord("ぁ"), ord("ゖ") + 1)}
 _FUNCTION_WORDS = {"助詞", "助動詞", "補助記号", "空白", "接続詞", "連体詞", "代名詞"}
@@ -68,7 +70,7 @@ class Morphemes:
 
     def entry(self, morpheme: "Morpheme") -> Entry:
         """Return what a morpheme gives, and remember it."""
-        if not morpheme.is_oov():
+        if not morpheme.is_oov() and morpheme.word_id() != _JOINED:
             entry = self.entries[morpheme.word_id()] = _entry_of(morpheme)
             return entry
         key = morpheme.surface(), morpheme.part_of_speech_id()

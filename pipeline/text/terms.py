@@ -14,7 +14,7 @@ from pipeline.text.units import Units, product_units
 from pipeline.text.values import Value, Values, as_date
 from schemas.document import Analysis, Token
 
-TERMS_VERSION = "2"
+TERMS_VERSION = "3"
 """Part of every analyzer version: raise it when the same text gets other terms."""
 
 SUDACHI_MAX_CHARACTERS = 8_000

@@ -133,3 +133,10 @@ def test_bigrams_of_runs() -> None:
     assert bigrams("設備、点検 ab_c") == ("設備", "点検", "ab")
     assert bigrams("") == ()
     assert bigrams("鋸") == ()
+
+
+def test_words_that_are_joined_from_parts_are_terms_of_their_own_whatever_came_before() -> None:
+    names = ("ローナン", "トラヴァース", "ララランド", "アフレイド", "ヤムヒル")
+    terms = [_terms(name) for name in names]
+    assert len(set(terms)) == len(names)
+    assert [TermAnalyzer(load_identifiers()).analyze(name).terms for name in reversed(names)] == terms[::-1]
