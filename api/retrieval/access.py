@@ -23,7 +23,7 @@ class Asker(msgspec.Struct, frozen=True):
 
     def may_read(self, manifest: Manifest | None) -> bool:
         """Say whether there is a document here that this asker may know of."""
-        return manifest is not None and manifest.op == "upsert" and manifest.access.permits(self.groups)
+        return manifest is not None and manifest.op == "upsert" and self.permits(manifest.access)
 
     def may_use_field(self, manifest: Manifest, field: str) -> bool:
         """Say whether this field may be shown, filtered by, or counted."""

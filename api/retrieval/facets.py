@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from api.retrieval.search import Candidate
+from schemas.change_event import split_document_key
 
 _MOST_VALUES = 50
 
@@ -11,11 +12,10 @@ _MOST_VALUES = 50
 def facets(found: Iterable[Candidate]) -> dict[str, dict[str, int]]:
     """Count the documents of these hits by source, collection and type, the most frequent first."""
     types_of = {candidate.document: candidate.manifest.type for candidate in found}
-    collections = Counter([key[: key.index("/", key.index("/") + 1)] for key in types_of])
+    parts = [split_document_key(key) for key in types_of]
+    sources = Counter([source for source, _, _ in parts])
+    collections = Counter([f"{source}/{collection}" for source, collection, _ in parts])
     types = Counter(types_of.values())
-    sources = Counter[str]()
-    for collection, number in collections.items():
-        sources[collection.partition("/")[0]] += number
     return {
         name: dict(sorted(counter.items(), key=lambda item: (-item[1], item[0]))[:_MOST_VALUES])
         for name, counter in (("source", sources), ("collection", collections), ("type", types))

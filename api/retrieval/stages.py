@@ -28,8 +28,9 @@ async def searched(
         head, rest = _parted(await guarded_search(reader, question, wide), plan.per_document)
         places = len(thinned(head, plan.per_document))
         ordered = bool(stage or further) and offset < places  # else the page lies behind what is ordered anew
-        looked_at = [*head, *rest[: max(plan.wanted - places, 0)]]
-        if not ordered:
+        if ordered:
+            looked_at = [*head, *rest[: max(plan.wanted - places, 0)]]
+        else:
             head = thinned(head, plan.per_document)
             looked_at = [*head, *rest][offset : plan.wanted]
         passages = await read_passages(reader, looked_at, "vector")
