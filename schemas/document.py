@@ -67,6 +67,17 @@ class Token(msgspec.Struct, frozen=True, array_like=True):
     """`identifier`, `value`, `number`, `word`, `compound` of two verbs, or `part` of a word of the own dictionary."""
 
 
+class Variant(msgspec.Struct, frozen=True, kw_only=True):
+    """A question that says one of its words by a synonym."""
+
+    terms: tuple[str, ...]
+    """Each once, in reading order."""
+    bigrams: tuple[str, ...]
+    """Pairs of characters, as an analysis has them."""
+    weight: float
+    """Of the synonym, above 0 and at most 1: how far it says the same."""
+
+
 class QueryForm(msgspec.Struct, frozen=True, kw_only=True):
     """What a lexical index is asked for a question; a pure function of (text, analyzer version)."""
 
@@ -74,6 +85,8 @@ class QueryForm(msgspec.Struct, frozen=True, kw_only=True):
     """Terms that count in full, each once, in reading order."""
     synonyms: tuple[tuple[str, float], ...] = ()
     """Terms that count with a weight below 1."""
+    variants: tuple[Variant, ...] = ()
+    """The question with one of its words said by a synonym, surest first."""
     runs: tuple[tuple[str, ...], ...] = ()
     """Bigrams of each word that no dictionary knows: a text that holds all of one's may hold it."""
     names: tuple[str, ...] = ()

@@ -10,7 +10,7 @@ from pipeline.errors import BackendUnavailable
 from pipeline.ports.chunk_index import LexicalQuery
 from pipeline.ports.runtime import Runtime
 from pipeline.text.embeddable import beginning
-from schemas.document import Analysis, QueryForm
+from schemas.document import Analysis, QueryForm, Variant
 
 MAX_TERMS = 64
 MAX_BIGRAMS = 128
@@ -37,6 +37,19 @@ class AnalyzedQuestion(msgspec.Struct, frozen=True, kw_only=True):
         """What the lexical index is asked: words. Bigrams beside them cost nDCG and time (ops/bench/RESULTS.md)."""
         codes = set(self.identifiers)
         return LexicalQuery(terms=_distinct(tuple(t for t in self.form.terms if t not in codes), MAX_TERMS))
+
+    @property
+    def variants(self) -> tuple[Variant, ...]:
+        """The question said by synonyms, its identifiers left out of the terms as in `lexical`."""
+        codes = set(self.identifiers)
+        return tuple(
+            Variant(
+                terms=_distinct(tuple(t for t in one.terms if t not in codes), MAX_TERMS),
+                bigrams=one.bigrams[:MAX_BIGRAMS],
+                weight=one.weight,
+            )
+            for one in self.form.variants
+        )
 
     @property
     def codes(self) -> LexicalQuery:

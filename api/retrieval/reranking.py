@@ -75,8 +75,8 @@ def asked(question: AnalyzedQuestion, alpha: float | None = None) -> RerankQuest
         text=question.text,
         terms=question.lexical.terms,
         identifiers=question.identifiers,
-        synonyms=question.form.synonyms,
         bigrams=question.analysis.bigrams[:MAX_BIGRAMS],
+        variants=question.variants,
         query_type=question.query_type,
         alpha=alpha,
     )

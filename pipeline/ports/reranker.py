@@ -5,6 +5,8 @@ from typing import Protocol
 
 import msgspec
 
+from schemas.document import Variant
+
 
 class RerankQuestion(msgspec.Struct, frozen=True, kw_only=True):
     """What is asked, as typed and as analyzed. A model over HTTP reads the text alone."""
@@ -13,10 +15,10 @@ class RerankQuestion(msgspec.Struct, frozen=True, kw_only=True):
     terms: tuple[str, ...] = ()
     """Index terms, each once, in reading order."""
     identifiers: tuple[str, ...] = ()
-    synonyms: tuple[tuple[str, float], ...] = ()
-    """Terms that may stand for others, with a weight below 1."""
     bigrams: tuple[str, ...] = ()
     """Pairs of characters, in reading order."""
+    variants: tuple[Variant, ...] = ()
+    """The same question said by synonyms."""
     query_type: str = ""
     alpha: float | None = None
     """The weight that the asker gives to the dense score, 0 to 1; None: the reranker's own."""

@@ -32,7 +32,6 @@ FEATURES = (
     "characters",
     "same_title",
     "others_same_title",
-    "synonyms",
 )
 """Columns of a feature matrix.
 
@@ -44,8 +43,10 @@ and how near its words stand to each other (Rasolofo and Savoy 2003); `bigrams`,
 the question's pairs of characters, by weight, in text or title, the same as BM25, and of its characters, each without
 those of hiragana alone, which are mostly grammar; `run`: unbroken rows of these pairs, long ones counting for more than
 their parts; `same_title`, `others_same_title`: share of all candidates' evidence that stands under the same title, with
-and without this one (a document is about what several of its passages answer); `synonyms`: weight of synonyms that
-stand for words it lacks.
+and without this one (a document is about what several of its passages answer).
+
+Where the question can be said by the user's synonyms, each feature of words and pairs is what the better of the two
+wordings gives, the other one's lead by the synonym's weight.
 """
 DENSE = frozenset(("dense", "dense_uncovered"))
 """Those that come from vectors."""
@@ -66,7 +67,6 @@ class _Words(msgspec.Struct, frozen=True):
     terms: Floats
     neighbours: Floats
     """Of each term and the next, by the smaller of their weights."""
-    synonyms: dict[int, float]
     pairs: Floats
     """None for those of grammar, which do not break a run."""
     row: Ints
@@ -78,31 +78,38 @@ def features(question: RerankQuestion, candidates: Sequence[RerankPassage]) -> F
     """Return a row of FEATURES for each candidate; does not depend on the order of the candidates."""
     if not candidates:
         return np.zeros((0, len(FEATURES)))
-    asked = asked_of(question)
-    held = held_by(candidates, asked)
-    words = _words(question, asked, held)
-    found = _by_words(words, held)
-    found |= _by_pairs(words, held)
-    found["characters"] = _share(words.characters, held.characters)
+    found = _said(question, candidates)
+    for variant in question.variants:
+        reworded = msgspec.structs.replace(question, terms=variant.terms, bigrams=variant.bigrams)
+        for name, other in _said(reworded, candidates).items():
+            found[name] += variant.weight * np.maximum(0.0, other - found[name])
     found["bm25"] = _relative([one.signals.get("bm25") for one in candidates])
     found["dense"] = _relative([one.signals.get("dense") for one in candidates])
     found["dense_uncovered"] = found["dense"] * (1 - found["coverage"][found["bm25"] == found["bm25"].max()].max())
-    evidence = np.round(sum((weight * found[name] for name, weight in _EVIDENCE), np.zeros(held.size)), 9)
+    evidence = np.round(sum((weight * found[name] for name, weight in _EVIDENCE), np.zeros(len(candidates))), 9)
     found["same_title"], found["others_same_title"] = _same_title([one.title for one in candidates], evidence)
     table = np.column_stack([found[name] for name in FEATURES])
     return np.asarray(np.round(np.clip(table, 0.0, 1.0), 9), np.float64)
 
 
+def _said(question: RerankQuestion, candidates: Sequence[RerankPassage]) -> dict[str, Floats]:
+    """Return the features that depend on how the question is put."""
+    asked = asked_of(question)
+    held = held_by(candidates, asked)
+    words = _words(question, asked, held)
+    found = _by_words(words, held) | _by_pairs(words, held)
+    found["characters"] = _share(words.characters, held.characters)
+    return found
+
+
 def _words(question: RerankQuestion, asked: Asked, held: Held) -> _Words:
-    own = len(asked.terms)
-    terms = _rarity((held.body[:own] > 0) | (held.title > 0))
+    terms = _rarity((held.body > 0) | (held.title > 0))
     counted = np.array([not GRAMMAR.fullmatch(pair) for pair in asked.pairs], np.bool_)
     pairs = np.zeros(len(counted))
     pairs[counted] = _rarity((held.pairs[counted] > 0) | (held.title_pairs[counted] > 0))
     return _Words(
         terms=terms,
         neighbours=np.minimum(terms[:-1], terms[1:]),
-        synonyms={asked.wanted[term]: weight for term, weight in question.synonyms},
         pairs=pairs,
         row=np.array([asked.pairs[pair] for pair in question.bigrams if pair in asked.pairs], np.int64),
         characters=_rarity(held.characters),
@@ -150,23 +157,17 @@ def _same_title(titles: Sequence[str], evidence: Floats) -> tuple[Floats, Floats
 
 def _by_words(words: _Words, held: Held) -> dict[str, Floats]:
     """Return what the question's terms and their places tell."""
-    own = len(words.terms)
-    body, in_title = held.body[:own], held.title > 0
-    scores = _bm25(words.terms, body + TITLE * held.title, held.lengths, _B)
-    covered = _share(words.terms, (body > 0) | in_title)
-    standing = np.zeros(held.size)
-    for row, weight in words.synonyms.items():
-        standing += weight * (held.body[row] > 0)
-    places, last = _last(held, own)
+    in_title = held.title > 0
+    scores = _bm25(words.terms, held.body + TITLE * held.title, held.lengths, _B)
+    places, last = _last(held, len(words.terms))
     ordered, close = _near(words, held, places, last)
     return {
         "words": scores / (scores.max() or 1.0),
-        "coverage": covered,
+        "coverage": _share(words.terms, (held.body > 0) | in_title),
         "title": _share(words.terms, in_title),
         "window": _window(words, held, places, last),
         "order": ordered,
         "proximity": close,
-        "synonyms": np.minimum(1.0, standing * (1 - covered)),
     }
 
 

@@ -30,8 +30,6 @@ class Asked(msgspec.Struct, frozen=True):
     """What is looked for in each candidate; all distinct, in the question's order."""
 
     terms: tuple[str, ...]
-    wanted: dict[str, int]
-    """Rows of the terms, then of synonyms that are none of them."""
     pairs: dict[str, int]
     """Rows of the pairs of characters."""
     characters: tuple[str, ...]
@@ -48,9 +46,9 @@ class Held(msgspec.Struct, frozen=True):
     rows: Ints
     """Which term it is."""
     body: Ints
-    """How often each wanted term stands in the text."""
+    """How often each term stands in the text."""
     title: Ints
-    """The same of title and headings; its synonyms are not counted."""
+    """The same of title and headings."""
     lengths: Ints
     """Terms, those of the title as often as they count."""
     pairs: Ints
@@ -63,10 +61,8 @@ class Held(msgspec.Struct, frozen=True):
 
 def asked_of(question: RerankQuestion) -> Asked:
     """Return what to look for."""
-    terms = tuple(dict.fromkeys(question.terms[:_MOST_TERMS]))
     return Asked(
-        terms=terms,
-        wanted=_rows((*terms, *(term for term, _ in question.synonyms))),
+        terms=tuple(dict.fromkeys(question.terms[:_MOST_TERMS])),
         pairs=_rows(pair for pair in question.bigrams if len(pair) == 2),
         characters=tuple(dict.fromkeys(GRAMMAR.sub("", "".join(question.bigrams)))),
     )
@@ -74,22 +70,21 @@ def asked_of(question: RerankQuestion) -> Asked:
 
 def held_by(candidates: Sequence[RerankPassage], asked: Asked) -> Held:
     """Return what the candidates hold of it."""
-    size, own = len(candidates), len(asked.terms)
+    size = len(candidates)
     bodies, titles = [one.terms for one in candidates], [one.title_terms for one in candidates]
-    owners, places, rows = _spots(bodies, asked.wanted)
-    title_owners, _, title_rows = _spots(titles, asked.wanted)
+    owners, places, rows = _spots(bodies, asked.terms)
+    title_owners, _, title_rows = _spots(titles, asked.terms)
     texts = [_packed(one.bigrams) for one in candidates]
     above = [_title_bigrams(one.title, tuple(one.headings)) for one in candidates]
     lengths = [len(text) for text in (*texts, *above)]
     pairs = _counted_pairs([text.text for text in (*texts, *above)], lengths, asked.pairs)
-    words = rows < own
     return Held(
         size=size,
-        owners=owners[words],
-        places=places[words],
-        rows=rows[words],
-        body=_counted(rows, owners, len(asked.wanted), size),
-        title=_counted(title_rows, title_owners, len(asked.wanted), size)[:own],
+        owners=owners,
+        places=places,
+        rows=rows,
+        body=_counted(rows, owners, len(asked.terms), size),
+        title=_counted(title_rows, title_owners, len(asked.terms), size),
         lengths=np.array(list(map(len, bodies))) + TITLE * np.array(list(map(len, titles))),
         pairs=pairs[:, :size],
         title_pairs=pairs[:, size:],
@@ -103,9 +98,9 @@ def _rows(items: Iterable[str]) -> dict[str, int]:
     return {item: row for row, item in enumerate(dict.fromkeys(items))}
 
 
-def _spots(texts: Sequence[Sequence[str]], wanted: dict[str, int]) -> tuple[Ints, Ints, Ints]:
-    """Return where wanted terms stand: whose they are, how many terms are before them there, and their rows."""
-    at, rows = _found(np.concatenate([hashes_of(text) for text in texts]), hashes_of(tuple(wanted)))
+def _spots(texts: Sequence[Sequence[str]], terms: tuple[str, ...]) -> tuple[Ints, Ints, Ints]:
+    """Return where terms stand: whose they are, how many terms are before them there, and their rows."""
+    at, rows = _found(np.concatenate([hashes_of(text) for text in texts]), hashes_of(terms))
     lengths = np.array(list(map(len, texts)))
     ends = np.cumsum(lengths)
     owners = np.searchsorted(ends, at, side="right")

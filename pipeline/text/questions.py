@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from pipeline.text.normalize import fold, matching_form
-from pipeline.text.synonyms import SynonymGroup, Synonyms, sudachi_groups
+from pipeline.text.synonyms import Synonym, SynonymGroup, Synonyms, sudachi_groups
 from pipeline.text.terms import SUDACHI_MAX_CHARACTERS, Placed, TermAnalyzer, bigrams, blank_out, pieces
-from schemas.document import QueryForm
+from schemas.document import QueryForm, Variant
 
 if TYPE_CHECKING:
     from sudachipy import MorphemeList
@@ -19,6 +20,9 @@ _NAMES_IN = 1_000
 _LONG = 4
 """Characters of a compound from which on a text that holds the whole of it holds the word."""
 MOST_RUNS = 8
+MOST_VARIANTS = 4
+_SURE = 0.5
+"""Weight of a synonym from which on a passage is also looked at as if the question had been asked with it."""
 PART_WEIGHT = 0.5
 """Of a term inside of a compound, against the compound."""
 
@@ -41,14 +45,16 @@ class QuestionAnalyzer:
         marks = self._analyzer.marks(folded)
         placed = self._analyzer.placed(folded, marks)
         terms, parts = _terms(placed)
-        words = [term for _, _, term, kind in placed if kind in ("word", "compound", "identifier") and term in terms]
-        synonyms = dict.fromkeys(parts, PART_WEIGHT) | dict(self._known_synonyms().of(words))
+        words = [one for one in placed if one[3] in ("word", "compound", "identifier") and one[2] in terms]
+        others = self._known_synonyms().of([term for _, _, term, _ in words])
+        synonyms = dict.fromkeys(parts, PART_WEIGHT) | {one.term: one.weight for one in others}
         rest = blank_out(folded, marks.identifiers)
         tokenize = self._analyzer.morphemes.tokenize
         looked_at = [(piece, tokenize(piece)) for _, piece in pieces(rest, SUDACHI_MAX_CHARACTERS)]
         return QueryForm(
             terms=tuple(terms),
             synonyms=tuple(synonyms.items()),
+            variants=tuple(_variants(folded, words, terms, others)),
             runs=tuple(_unknown_runs(looked_at)),
             names=tuple(dict.fromkeys(self._names(looked_at[:1]))),
             spelled=tuple(dict.fromkeys((term, folded[a:b]) for a, b, term, _ in placed if folded[a:b] != term)),
@@ -110,6 +116,20 @@ def _terms(placed: list[Placed]) -> tuple[dict[str, None], set[str]]:
         if kind in ("value", "identifier"):
             exact.setdefault((start, end), term)
     return dict.fromkeys(exact.values()), set()
+
+
+def _variants(folded: str, words: list[Placed], terms: Iterable[str], synonyms: Iterable[Synonym]) -> Iterator[Variant]:
+    """Yield the question with a synonym in place of a word, for the surest synonyms."""
+    sure = (one for one in synonyms if one.weight >= _SURE)
+    for one in islice(sure, MOST_VARIANTS):
+        typed = words[one.start : one.end]
+        text = folded[: typed[0][0]] + one.term + folded[typed[-1][1] :]
+        gone = {term: one.term for _, _, term, _ in typed}
+        yield Variant(
+            terms=tuple(dict.fromkeys(gone.get(term, term) for term in terms)),
+            bigrams=bigrams(matching_form(text)),
+            weight=one.weight,
+        )
 
 
 def _places(placed: list[Placed], wanted: str) -> set[int]:

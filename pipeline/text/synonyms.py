@@ -18,6 +18,15 @@ MOST = 24
 """Terms that are added to one question."""
 
 
+class Synonym(msgspec.Struct, frozen=True, array_like=True):
+    """A term that may stand for some of a question's, by the numbers `start` to `end` of these."""
+
+    term: str
+    weight: float
+    start: int
+    end: int
+
+
 class SynonymGroup(msgspec.Struct, frozen=True, array_like=True):
     """Words for one thing."""
 
@@ -38,22 +47,23 @@ class Synonyms:
         for found in self._by_first.values():
             found.sort(key=lambda pair: -len(pair[0]))
 
-    def of(self, terms: Sequence[str]) -> list[tuple[str, float]]:
-        """Return further terms with their weights: those of the longest words that the terms spell.
+    def of(self, terms: Sequence[str]) -> list[Synonym]:
+        """Return further terms, each once: those of the longest words that the terms spell.
 
         Only words of one term: of a compound, its parts would find anything.
         """
         there = set(terms)
-        added: dict[str, float] = {}
+        added: dict[str, Synonym] = {}
         at = 0
         while at < len(terms):
             matches = self._at(terms, at)
             for member, group in matches:
                 for other in group.members:
                     if other != member and len(other) == 1 and other[0] not in there:
-                        added[other[0]] = max(added.get(other[0], 0.0), group.weight)
+                        found = Synonym(other[0], group.weight, at, at + len(member))
+                        added[found.term] = max(added.get(found.term, found), found, key=lambda one: one.weight)
             at += max((len(member) for member, _ in matches), default=1)
-        return sorted(added.items(), key=lambda pair: -pair[1])[:MOST]
+        return sorted(added.values(), key=lambda one: -one.weight)[:MOST]
 
     def _at(self, terms: Sequence[str], at: int) -> list[tuple[Terms, SynonymGroup]]:
         """Return the longest words that begin here, one of each kind of group."""

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from importlib.util import find_spec
+from pathlib import Path
 
 import httpx
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from pipeline.settings import Settings
 from pipeline.wiring import open_embedded
 from tests.api.conftest import as_groups, client_of
-from tests.api.plant import CAUSE, CORPUS
+from tests.api.plant import CAUSE, CORPUS, report
 
 pytestmark = [pytest.mark.models, pytest.mark.timeout(600)]
 STAFF = as_groups("staff")
@@ -47,3 +48,21 @@ async def test_questions_searches_and_highlights(real: httpx.AsyncClient) -> Non
     words = (await real.post("/v1/search", json={"query": "軸受けの潤滑"}, headers=STAFF)).json()
     marked = {hit["text"][start:end] for hit in words["hits"] for start, end in hit["highlights"]}
     assert "潤滑" in marked
+
+
+async def test_a_synonym_of_the_dictionary_ranks_like_the_word(settings: Settings, tmp_path: Path) -> None:
+    wanted = "ガレリア号の異音は軸受が原因だった。"
+    bodies = (
+        wanted,
+        "異音の原因を調べる手順。異音がしたら止める。原因は記録する。",
+        "ガレリア号の塗装を直した。",
+        "床を清掃した。",
+    )
+    words = tmp_path / "words.csv"
+    words.write_text("word,kind,synonyms\n試作七号,product,ガレリア号\n", encoding="utf-8")
+    chosen = settings.model_copy(update={"analyzer": "ginza", "embedder": "none", "dictionary": words})
+    async with open_embedded(chosen) as runtime, client_of(runtime, chosen) as client:
+        load = [report(f"P{n}", body) for n, body in enumerate(bodies)]
+        assert (await client.post("/v1/events?wait=applied&timeout=60s", json=load)).status_code == 200
+        found = (await client.post("/v1/search", json={"query": "試作七号の異音の原因"})).json()
+    assert found["hits"][0]["text"] == wanted

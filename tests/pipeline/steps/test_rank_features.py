@@ -13,6 +13,7 @@ from pipeline.ports.reranker import RerankPassage, RerankQuestion
 from pipeline.ranking import load_ranking, plain_dense, ranking_for
 from pipeline.steps.rank_features import FEATURES, features
 from pipeline.steps.rank_weights import weights
+from schemas.document import Variant
 
 WORDS = st.lists(st.sampled_from("甲乙丙丁戊己"), max_size=12).map(tuple)
 SIGNALS = st.dictionaries(st.sampled_from(["bm25", "dense"]), st.floats(-5, 50), max_size=2)
@@ -70,6 +71,25 @@ def test_stretches_and_nearness_are_those_that_a_plain_reading_finds(question: s
             gaps = [abs(i - j) for i, x in enumerate(text) for j, y in enumerate(text) if (x, y) == (a, b)]
             near += min(weights[a], weights[b]) / total / min(gaps) ** 2 if gaps and min(gaps) <= 5 else 0
         assert proximity == approx(min(1, near / possible), abs=1e-8)
+
+
+def worded(question: str, *variants: Variant) -> RerankQuestion:
+    return RerankQuestion(
+        text="", terms=tuple(question), bigrams=tuple(map("".join, pairwise(question))), variants=variants
+    )
+
+
+@given(st.text("甲乙丙丁戊己", max_size=5), st.text("甲乙丙丁戊己", max_size=5), PASSAGES, st.floats(0.01, 0.99))
+@settings(max_examples=150, deadline=None)
+def test_another_wording_never_takes_and_gives_what_it_would_alone(
+    question: str, other: str, passages: list[RerankPassage], weight: float
+) -> None:
+    variant = Variant(terms=tuple(other), bigrams=tuple(map("".join, pairwise(other))), weight=weight)
+    own = [n for n, name in enumerate(FEATURES) if name not in ("dense_uncovered", "same_title", "others_same_title")]
+    typed, said, both = (
+        features(one, passages)[:, own] for one in (worded(question), worded(other), worded(question, variant))
+    )
+    assert both == approx(typed + weight * np.maximum(0, said - typed), abs=1e-8)
 
 
 def test_an_unbroken_run_counts_for_more_than_its_parts() -> None:

@@ -8,6 +8,7 @@ from pipeline.errors import InvalidConfiguration
 from pipeline.text.dictionary import UserDictionary, changed_words, parse_dictionary, read_dictionary
 from pipeline.text.lexicon import LexicalAnalysis, Lexicon
 from pipeline.text.patterns import load_identifiers
+from pipeline.text.questions import MOST_VARIANTS
 
 PRODUCT = load_identifiers()
 CSV = """word,reading,kind,synonyms
@@ -65,6 +66,20 @@ def test_synonyms_act_on_questions_with_their_weight() -> None:
     assert dict(questions.form("ロボ太").synonyms)["f-17"] == 0.8
     weighted = analysis("word,synonyms,weight\nロボ太,ガレリア号,0.3\n").questions.form("ロボ太")
     assert ("ガレリア号", 0.3) in weighted.synonyms
+
+
+def test_a_question_is_also_put_with_a_synonym_in_the_place_of_the_word() -> None:
+    def variants(text: str, *lines: str) -> list[tuple[tuple[str, ...], float, str]]:
+        form = analysis("\n".join(["word,synonyms,weight", *lines])).questions.form(text)
+        return [(one.terms, one.weight, "".join(pair[0] for pair in one.bigrams)) for one in form.variants]
+
+    assert variants("ﾛﾎﾞ太の点検", "ロボ太,ガレリア号,") == [(("ガレリア号", "点検"), 0.8, "ガレリア号の点")]
+    assert variants("ガレリア号", "ロボ太,ガレリア号|ペガサス,") == [
+        (("ロボ太",), 0.8, "ロボ"),
+        (("ペガサス",), 0.8, "ペガサ"),
+    ]
+    assert variants("ロボ太", "ロボ太,ガレリア号,.3") == []
+    assert len(variants("ロボ太", "ロボ太,ア号|イ号|ウ号|エ号|オ号|カ号,")) == MOST_VARIANTS
 
 
 def test_words_without_a_reading_are_read_as_before() -> None:

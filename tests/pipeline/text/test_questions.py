@@ -4,7 +4,7 @@ import pytest
 
 from pipeline.text.lexicon import Lexicon
 from pipeline.text.patterns import load_identifiers
-from pipeline.text.synonyms import SUDACHI_WEIGHT, SynonymGroup, Synonyms, sudachi_groups
+from pipeline.text.synonyms import SUDACHI_WEIGHT, Synonym, SynonymGroup, Synonyms, sudachi_groups
 from tests.contracts.texts import POISON
 
 QUESTIONS = Lexicon(load_identifiers().patterns).analyzer().questions
@@ -67,8 +67,8 @@ def test_the_longest_word_decides_and_the_own_group_counts_beside_others() -> No
             SynonymGroup((("係",), ("担当",), ("受け持ち", "の", "人")), 0.2),
         ]
     )
-    assert synonyms.of(["保全", "課"]) == [("設備係", 0.8)]
-    assert synonyms.of(["保全", "係"]) == [("維持", 0.2), ("担当", 0.2)]
+    assert synonyms.of(["保全", "課"]) == [Synonym("設備係", 0.8, 0, 2)]
+    assert synonyms.of(["保全", "係"]) == [Synonym("維持", 0.2, 0, 1), Synonym("担当", 0.2, 1, 2)]
     assert synonyms.of([]) == []
 
 
