@@ -25,6 +25,8 @@ class Where(msgspec.Struct, frozen=True, kw_only=True):
     updated_from: str = ""
     updated_to: str = ""
     fields: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
+    unmapped: tuple[str, ...] = ()
+    """Those of the fields that no mapping names: only records of collections without a mapping can have them."""
     guarded: frozenset[str] = frozenset()
     """Fields that the index does not know, because not everyone may see them: the manifest alone decides."""
 
@@ -73,6 +75,8 @@ def compile_filters(filters: Filters | None, mappings: Mappings) -> Where:
     if filters is None:
         return Where()
     start, end = _bounds(filters.updated_at)
+    mapped = {name for mapping in mappings.all() for name in mapping.fields}
+    fields = {name: texts(value) for name, value in filters.fields.items() if texts(value)}
     return Where(
         sources=_many(filters.source),
         collections=_many(filters.collection),
@@ -80,7 +84,8 @@ def compile_filters(filters: Filters | None, mappings: Mappings) -> Where:
         documents=_many(filters.document),
         updated_from=start,
         updated_to=end,
-        fields={name: texts(value) for name, value in filters.fields.items() if texts(value)},
+        fields=fields,
+        unmapped=tuple(name for name in fields if name not in mapped),
         guarded=guarded_fields(mappings),
     )
 

@@ -86,6 +86,9 @@ async def search(reader: Reader, question: AnalyzedQuestion, plan: SearchPlan) -
     found, full = await _settled(reader, question, plan, limit)
     if len(thinned(found, plan.per_document)) < plan.wanted and full:
         found, _ = await _settled(reader, question, plan, limit * _REFETCH)
+    if not found and plan.where.unmapped:
+        names = ", ".join(plan.where.unmapped)
+        reader.notes.append(f"nothing passes the filter: no mapping names the fields {names}; next: check their names")
     return found
 
 

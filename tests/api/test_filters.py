@@ -61,6 +61,16 @@ async def test_hidden_documents_take_no_places(client: httpx.AsyncClient, load: 
     assert [h["chunk_id"] for h in alone[1]["hits"]] == [h["chunk_id"] for h in beside[1]["hits"]]
 
 
+async def test_a_filter_by_a_field_that_nobody_knows_says_so(client: httpx.AsyncClient, load: Load) -> None:
+    await load([machine("Q-1"), {**report("N1", "粉砕機の点検"), "collection": "loose"}])
+    for path, asked in (("/v1/search", "query"), ("/v1/query", "question")):
+        body = {asked: "粉砕機の点検", "filters": {"fields": {"pryce": 5, "place": "第1工場"}}}
+        answer = (await client.post(path, json=body, headers=as_groups("staff"))).json()
+        assert [w for w in answer["warnings"] if "no mapping names the fields pryce;" in w], answer
+    known = await search(client, "staff", filters={"fields": {"price": 999_999}})
+    assert known["hits"] == [] and not known["warnings"]
+
+
 async def test_facets_count_documents_not_chunks(client: httpx.AsyncClient, load: Load) -> None:
     long = "\n\n".join(f"## 第{n}節\n\n小型粉砕機の点検を行う。番号{n}。" for n in range(9))
     await load([report("L1", long), machine("Q-1")])
