@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from ops.cli.exits import Exit, fail, run_command
-from ops.cli.options import Data, Groups, Json, Url, check_place, positive
+from ops.cli.options import Collection, Data, Groups, Json, Source, Url, check_place, positive
 from ops.cli.show import OUT, print_json, print_table
 from ops.evaluation.formats import Format
 from ops.evaluation.golden import SEED
@@ -31,8 +31,6 @@ Written = Annotated[Format | None, typer.Option("--format", help="By the name wh
 Topics = Annotated[Path | None, typer.Option("--topics", help="The questions of TREC qrels.")]
 Corpus = Annotated[Path | None, typer.Option("--corpus", help="Passages beside it: JSON lines of _id, title, text.")]
 Split = Annotated[str | None, typer.Option("--split", help="Only this split of the questions.")]
-Source = Annotated[str, typer.Option("--source", help="Source of documents that the set names by id only.")]
-Collection = Annotated[str, typer.Option("--collection", help="Their collection.")]
 Most = Annotated[int | None, typer.Option("--questions", min=1, help="Only so many, always the same ones.")]
 Load = Annotated[bool, typer.Option("--load", help="Publish the set's corpus first, and wait until it is applied.")]
 Timeout = Annotated[float, typer.Option("--timeout", help="Seconds that the last of --load may take.")]

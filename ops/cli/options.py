@@ -26,6 +26,9 @@ MinFreshness = Annotated[
 ]
 Wait = Annotated[str, typer.Option("--wait", help="How long to wait for --min-freshness (500ms, 5s, 1m).")]
 
+Source = Annotated[str, typer.Option("--source", help="Source of documents that a golden set names by id only.")]
+Collection = Annotated[str, typer.Option("--collection", help="Their collection.")]
+
 
 def settings_or_fail(**given: Any) -> Settings:
     """Read the settings, or say what is wrong with them."""

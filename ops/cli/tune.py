@@ -11,7 +11,7 @@ import numpy as np
 import typer
 
 from ops.cli.exits import Exit, fail, run_command
-from ops.cli.options import Data, Json, Url, check_place
+from ops.cli.options import Collection, Data, Json, Source, Url, check_place
 from ops.cli.show import OUT, print_json, print_table
 from ops.connection import connect
 from ops.evaluation.formats import Place, read_golden
@@ -38,6 +38,8 @@ def tune_weights(
     ] = None,
     most: Annotated[int, typer.Option("--most", help="At most so many questions of a set; 0: all.", min=0)] = 0,
     seed: Annotated[int, typer.Option("--seed", help="Of the folds and of --most.")] = 1,
+    source: Source = "eval",
+    collection: Collection = "passages",
     url: Url = None,
     data: Data = None,
     as_json: Json = False,
@@ -48,7 +50,7 @@ def tune_weights(
     """
     check_place(url, data)
 
-    sets = run_command(_collected(golden, most, seed, url, data)) if golden else []
+    sets = run_command(_collected(golden, Place(source, collection), most, seed, url, data)) if golden else []
     if keep is not None:
         keep.write_bytes(msgspec.json.encode(sets))
         OUT.print(f"{sum(len(one.questions) for one in sets)} questions kept in {keep}", markup=False)
@@ -76,9 +78,9 @@ def _tuned(sets: Sequence[SampleSet], seed: int, out: Path) -> Tuned:
 
 
 async def _collected(
-    paths: Sequence[Path], most: int, seed: int, url: str | None, data: Path | None
+    paths: Sequence[Path], place: Place, most: int, seed: int, url: str | None, data: Path | None
 ) -> list[SampleSet]:
-    given = [(path, read_golden(path, Place())) for path in paths]
+    given = [(path, read_golden(path, place)) for path in paths]
     async with connect(url=url, data=data) as connection:
         return [
             await collect(

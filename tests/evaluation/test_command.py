@@ -53,6 +53,15 @@ def asked(running: Server, beir: Path, *more: str | Path, code: int = 0) -> Any:
     return shinsen_json("eval", beir, *place, *more, code=code)
 
 
+def test_weights_are_fitted_on_a_set_that_names_documents_by_id_only(
+    running: Server, beir: Path, tmp_path: Path
+) -> None:
+    kept, place = tmp_path / "kept.json", ("--source", "demo", "--collection", "notes", "--url", running.url)
+    assert shinsen("tune", beir, "--keep", kept, *place).exit_code == 0
+    (found,) = json.loads(kept.read_text(encoding="utf-8"))
+    assert [max(one["grades"]) for one in found["questions"]] == [1, 1, 1]
+
+
 def test_a_set_is_loaded_and_measured_over_http(running: Server, beir: Path) -> None:
     found = asked(running, beir)["results"]
     assert (found["questions"], found["groups"], found["passages"]) == (3, 3, 4)
