@@ -64,7 +64,8 @@ class Token(msgspec.Struct, frozen=True, array_like=True):
     end: int
     term: str
     kind: str
-    """`identifier`, `value`, `number`, `word`, `compound` of two verbs, or `part` of a word of the own dictionary."""
+    """`identifier`, `value`, `number`, `word`, `compound` of two verbs, `part` of a word of the own dictionary, or
+    `inside` of the number of a document."""
 
 
 class Variant(msgspec.Struct, frozen=True, kw_only=True):

@@ -112,7 +112,7 @@ def _entry(surface: str, normalized: str, levels: tuple[str, ...]) -> Entry:
     if surface[:1].isascii():
         numeral = surface[:1] in "0123456789"
         return Entry(True, plain_term(surface if surface.isascii() else normalized), numeral, "", "", counts)
-    stem = _stem(normalized) if levels[0] == "動詞" and _IS_KANJI.match(normalized) else ""
+    stem = _stem(normalized, levels[4]) if levels[0] == "動詞" and _IS_KANJI.match(normalized) else ""
     if levels[0] == "名詞" and _HIRAGANA.fullmatch(normalized):  # ごみ and ゴミ
         normalized = normalized.translate(_AS_KATAKANA)
     if stem and len(_IS_KANJI.findall(normalized)) > 1:  # 申し込む and 申し込み are one
@@ -121,9 +121,20 @@ def _entry(surface: str, normalized: str, levels: tuple[str, ...]) -> Entry:
     return Entry(True, plain_term(normalized), False, joins, stem, counts)
 
 
-def _stem(verb: str) -> str:
-    """Return the form of a verb that is a noun, too: 申し込み of 申し込む, 受け of 受ける."""
-    if len(verb) > 2 and verb.endswith("る") and verb[-2] in "いきぎしちにびみりえけげせてねべめれじぜでひへ":
+def _stem(verb: str, conjugation: str) -> str:
+    """Return the form of a verb that is a noun, too: 申し込み of 申し込む, 受け of 受ける, 見 of 見る.
+
+    `conjugation` is that of the word as written, Sudachi's name of it (上一段-マ行).
+    """
+    kind, _, row = conjugation.partition("-")
+    if kind.endswith("一段") and row != "ラ行" and verb.endswith("る"):  # 走れる (ラ行) is a form of 走る
+        return verb[:-1]
+    if (
+        kind != "五段"
+        and len(verb) > 2
+        and verb.endswith("る")
+        and verb[-2] in "いきぎしちにびみりえけげせてねべめれじぜでひへ"
+    ):
         return verb[:-1]
     return verb[:-1] + _STEMS[verb[-1]] if verb[-1:] in _STEMS and len(verb) > 1 else ""
 

@@ -43,7 +43,8 @@ class QuestionAnalyzer:
         """Return what to ask. Takes any text."""
         folded, _ = fold(text)
         marks = self._analyzer.marks(folded)
-        placed = self._analyzer.placed(folded, marks)
+        # Who asks for a document by its number wants no other of the same office.
+        placed = [place for place in self._analyzer.placed(folded, marks) if place[3] != "inside"]
         terms, parts = _terms(placed)
         words = [one for one in placed if one[3] in ("word", "compound", "identifier") and one[2] in terms]
         others = self._known_synonyms().of([term for _, _, term, _ in words])

@@ -14,7 +14,7 @@ from pipeline.text.units import Units, product_units
 from pipeline.text.values import Value, Values, as_date
 from schemas.document import Analysis, Token
 
-TERMS_VERSION = "3"
+TERMS_VERSION = "4"
 """Part of every analyzer version: raise it when the same text gets other terms."""
 
 SUDACHI_MAX_CHARACTERS = 8_000
@@ -88,7 +88,7 @@ class TermAnalyzer:
         dates = [v for i in identifiers if (v := _as_date(i))]
         taken = {d.start for d in dates}
         eras = [v for v in values if v.kind == "date"]  # 31.4.3 has the shape of a version, 平31.4.3 is a day
-        codes = [i for i in identifiers if i.start not in taken and not any(v.start < i.start < v.end for v in eras)]
+        codes = [i for i in identifiers if i.start not in taken and not any(_within(i, v) for v in eras)]
         things = [v for v in values if v.names_a_thing and not _inside(v, codes)]
         codes = [i for i in codes if not any(v.start < i.end and i.start < v.end for v in things)]
         codes += [Identifier(v.start, v.end, v.key, v.kind) for v in things]
@@ -102,6 +102,9 @@ class TermAnalyzer:
         if marks.identifiers:  # identifiers become blanks of the same length, so that Sudachi's offsets stand
             rest = blank_out(folded, marks.identifiers)
         found: list[Placed] = [(i.start, i.end, i.key, "identifier") for i in marks.identifiers]
+        for identifier in marks.identifiers:
+            if identifier.name == "document_number":
+                found += self._inside_of(identifier, folded)
         edges: dict[int, bool] = {}
         for start, piece in pieces(rest, SUDACHI_MAX_CHARACTERS):
             self._words(start, piece, found, edges if any(v.in_kanji for v in marks.values) else None)
@@ -113,6 +116,18 @@ class TermAnalyzer:
                 found += [(value.start, value.end, term, "value") for term in forms]
         found.sort(key=_START)
         return found
+
+    def _inside_of(self, number: Identifier, folded: str) -> Iterator[Placed]:
+        """Yield what else 湊川市告示第12号 is found by: 告示第12号, 12号, and the words of its office."""
+        office, _, count = number.key.rpartition("第")
+        words: list[Placed] = []
+        self._words(number.start, folded[number.start : number.start + len(office)], words, None)
+        for start, end, term, _ in words:
+            yield start, end, term, "inside"
+            shorter = folded[start : number.start + len(office)]
+            if start > number.start and len(shorter) > 1:
+                yield start, number.end, f"{shorter}第{count}", "inside"
+        yield number.start + len(office), number.end, count, "inside"
 
     def _plain(self, piece: str) -> Iterator[str]:
         """Yield the terms of a text without marks: most texts, so the quick way."""
@@ -180,6 +195,11 @@ def _as_date(identifier: Identifier) -> Value | None:
     key = _OF_A_TIME.sub("", identifier.key)
     value = as_date(key) if _MAY_BE_A_DATE.match(key) else None
     return value and Value(identifier.start, identifier.end, value.key, value.kind, value.wider)
+
+
+def _within(identifier: Identifier, date: Value) -> bool:
+    """Say whether it is only a part of a date: 31.4.3 of 平31.4.3, s58 of S58年."""
+    return date.start < identifier.start < date.end or (date.start == identifier.start and identifier.end < date.end)
 
 
 def _inside(value: Value, identifiers: Sequence[Identifier]) -> bool:

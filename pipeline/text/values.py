@@ -27,6 +27,8 @@ _LETTERS = {"m": "明治", "t": "大正", "s": "昭和", "h": "平成", "r": "�
 _SIGNS = {"明": "明治", "大": "大正", "昭": "昭和", "平": "平成", "令": "令和"}
 _DAY_OF_WEEK = r"(?: ?\((?:月|火|水|木|金|土|日)(?:曜日?)?\))?"
 _YEAR_END = "年(?!間|度?以)"
+_YEAR_OF_LETTER = rf"年(?!間|度?以|[毎次{_K}]|[0-9]+ ?[^0-9 月])"
+"""S58年 and R7年度 are years; in 装置S3年1回 the letter belongs to something else."""
 _DATES = (
     rf"(?P<era>{'|'.join(ERAS)}) ?(?P<ey>元|{_N}{{1,3}}) ?{_YEAR_END}"
     rf"(?: ?(?P<em>{_N}{{1,2}}) ?月(?: ?(?P<ed>{_N}{{1,3}}) ?日(?!間))?)?",
@@ -34,6 +36,8 @@ _DATES = (
     rf"(?: ?(?P<m>{_N}{{1,2}}) ?月(?: ?(?P<d>{_N}{{1,3}}) ?日(?!間))?)?",
     rf"(?:{_FREE_OF_SIGNS}(?P<l>[mtshr])|(?<![一-鿿])(?P<sign_of_era>[明大昭平令]))\.?(?P<ly>[0-9]{{1,2}})[./-](?P<lm>[0-9]{{1,2}})[./-](?P<ld>[0-9]{{1,2}}){_END}",
     rf"{_FREE_OF_SIGNS}(?P<ny>[12][0-9]{{3}})(?P<sep>[./-])(?P<nm>[0-9]{{1,2}})(?P=sep)(?P<nd>[0-9]{{1,2}}){_END}",
+    rf"{_FREE_OF_SIGNS}(?P<le>[mtshr])(?P<ley>元|[0-9]{{1,2}}){_YEAR_OF_LETTER}"
+    rf"(?:(?P<lem>[0-9]{{1,2}}) ?月(?: ?(?P<led>[0-9]{{1,2}}) ?日(?!間))?)?",
     rf"{_FREE}(?P<am>{_N}{{1,2}}) ?月 ?(?P<ad>{_N}{{1,3}}) ?日(?!間)",
 )
 _DATE = "(?P<date>" + "|".join(f"(?:{one}{_DAY_OF_WEEK})" for one in _DATES) + ")"
@@ -57,7 +61,7 @@ _PLACES = (
     r"-(?=[0-9])",
     "マイナス",
     *ERAS,
-    r"(?<![0-9a-z._/-])[mtshr](?=\.?[0-9]{1,2}[./-])",
+    r"(?<![0-9a-z._/-])[mtshr](?=元年|\.?[0-9]{1,2}[./年-])",
     r"(?<![一-鿿])[明大昭平令](?=\.?[0-9]{1,2}[./-])",
 )
 """Where a value may begin: a look at each of these places is far cheaper than at every character."""
@@ -176,8 +180,8 @@ def _date(match: re.Match[str]) -> Value | None:
             return None
         return Value(*match.span(), f"{month:02}-{day:02}", "date", (), _kanji(part["am"]))
     year = _year(part)
-    month_text = part["em"] or part["m"] or part["lm"] or part["nm"]
-    day_text = part["ed"] or part["d"] or part["ld"] or part["nd"]
+    month_text = part["em"] or part["m"] or part["lm"] or part["nm"] or part["lem"]
+    day_text = part["ed"] or part["d"] or part["ld"] or part["nd"] or part["led"]
     if not 1 <= year <= 9999:
         return None
     if month_text is None:
@@ -208,8 +212,8 @@ _WHOLE_DATE = re.compile(_DATE)
 def _year(part: dict[str, str | None]) -> int:
     if western := part["y"] or part["ny"]:
         return _small(western)
-    era = part["era"] or _SIGNS.get(part["sign_of_era"] or "") or _LETTERS[part["l"] or ""]
-    count_text = part["ey"] or part["ly"] or ""
+    era = part["era"] or _SIGNS.get(part["sign_of_era"] or "") or _LETTERS[part["l"] or part["le"] or ""]
+    count_text = part["ey"] or part["ly"] or part["ley"] or ""
     count = 1 if count_text == "元" else _small(count_text)
     return ERAS[era].year + count - 1 if count else 0
 

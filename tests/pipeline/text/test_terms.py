@@ -62,6 +62,30 @@ def test_variants_meet(one: str, other: str) -> None:
     assert _terms(one) == _terms(other) != ()
 
 
+@pytest.mark.parametrize("noun", ["見回り", "見張り", "出迎え", "似通い", "煮え立ち", "入り混じり"])
+def test_two_verbs_that_make_a_noun_give_that_noun(noun: str) -> None:
+    assert noun in _terms(noun)
+
+
+@pytest.mark.parametrize(
+    ("text", "found_by"),
+    [
+        ("湊川市告示第12号", {"湊川市告示第12号", "告示第12号", "告示", "湊川", "12号"}),
+        ("労働省令第三十二号", {"労働省令第32号", "省令第32号", "労働", "省令", "32号"}),
+        ("総務第12号", {"総務第12号", "総務", "12号"}),
+    ],
+)
+def test_the_words_of_a_documents_number_are_found_too(text: str, found_by: set[str]) -> None:
+    assert found_by <= set(_terms(f"これは{text}による。"))
+    assert len(ANALYZER.analyze(text).identifiers) == 1
+
+
+def test_a_year_with_the_letter_of_its_era_is_no_code() -> None:
+    assert ANALYZER.analyze("S58年製").identifiers == ()
+    assert {"1983"} <= set(_terms("S58年製")) & set(_terms("昭和58年製"))
+    assert ANALYZER.analyze("型式S58の点検").identifiers == ("s58",)
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [("サーバ", "サーベイ"), ("東京", "京都"), ("F-17", "F-170"), ("11", "1"), ("修理", "修正"), ("前進", "後進")],

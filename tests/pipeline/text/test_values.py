@@ -40,7 +40,7 @@ def test_numbers(text: str, number: str | None) -> None:
 @pytest.mark.parametrize(
     "written",
     ["2025年7月8日", "令和7年7月8日", "R7.7.8", "2025/7/8", "２０２５－０７－０８", "二〇二五年七月八日", "2025.7.8",
-     "令和七年七月八日(火)", "2025-07-08T09:00"],
+     "令和七年七月八日(火)", "2025-07-08T09:00", "R7年7月8日"],
 )  # fmt: skip
 def test_one_date(written: str) -> None:
     (value,) = [v for v in ANALYZER.marks(fold(f"期限は{written}まで")[0]).values if v.kind == "date"]
@@ -51,6 +51,14 @@ def test_one_date(written: str) -> None:
     ("text", "values"),
     [
         ("平成元年", [("1989", "date")]),
+        ("S58年とH元年とR7年度", [("1983", "date"), ("1989", "date"), ("2025", "date")]),
+        ("T3年1回、R2年間、AS58年", [("1回", "amount")]),
+        ("100MVAと100,000kVA", [("100000000va", "amount")] * 2),
+        ("31.5kAと31,500A", [("31500a", "amount")] * 2),
+        ("1.2MWhと1,200kWhと120万Wh", [("1200000wh", "amount")] * 3),
+        ("2,000mAhと2Ah", [("2ah", "amount")] * 2),
+        ("1013hPaと101.3kPa", [("101.3kpa", "amount")] * 2),
+        ("1Gbpsと1000Mbps", [("1000000000bps", "amount")] * 2),
         ("昭和63年12月", [("1988-12", "date")]),
         ("7月8日", [("07-08", "date")]),
         ("2025年2月30日", []),
