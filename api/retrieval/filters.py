@@ -1,6 +1,8 @@
 """Filters of a request: checked by the index first, and by the manifest, which knows what is true now."""
 
+from contextlib import suppress
 from datetime import timedelta
+from itertools import product
 from typing import Any
 
 import msgspec
@@ -8,10 +10,12 @@ import msgspec
 from api.retrieval.access import Asker
 from pipeline.errors import InvalidQuery
 from pipeline.mapping import Mappings
+from pipeline.mapping.values import plain, read_value
 from pipeline.ports.chunk_index import ChunkFilter
 from pipeline.text.calendar import parse_date, parse_time, utc_text
 from schemas.change_event import split_document_key
 from schemas.document import Manifest
+from schemas.mapping import ColumnRule
 from schemas.query import Filters, TimeRange
 
 
@@ -76,7 +80,7 @@ def compile_filters(filters: Filters | None, mappings: Mappings) -> Where:
         return Where()
     start, end = _bounds(filters.updated_at)
     mapped = {name for mapping in mappings.all() for name in mapping.fields}
-    fields = {name: texts(value) for name, value in filters.fields.items() if texts(value)}
+    fields = {name: _readings(name, value, mappings) for name, value in filters.fields.items() if texts(value)}
     return Where(
         sources=_many(filters.source),
         collections=_many(filters.collection),
@@ -88,6 +92,17 @@ def compile_filters(filters: Filters | None, mappings: Mappings) -> Where:
         unmapped=tuple(name for name in fields if name not in mapped),
         guarded=guarded_fields(mappings),
     )
+
+
+def _readings(name: str, value: Any, mappings: Mappings) -> tuple[str, ...]:
+    """Return the texts that a field may hold where it is said to be `value`: 2025/7/8 is kept as 2025-07-08."""
+    types = {spec.type for mapping in mappings.all() if (spec := mapping.fields.get(name))} - {"keyword", "text"}
+    found = list(texts(value))
+    for type_, one in product(sorted(types), value if isinstance(value, list) else [value]):
+        with suppress(ValueError):  # what the type cannot be is compared as written
+            read = read_value(one, ColumnRule(type_))
+            found += () if read is None else texts(plain(read))
+    return tuple(dict.fromkeys(found))
 
 
 def texts(value: Any) -> tuple[str, ...]:

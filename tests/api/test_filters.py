@@ -61,6 +61,27 @@ async def test_hidden_documents_take_no_places(client: httpx.AsyncClient, load: 
     assert [h["chunk_id"] for h in alone[1]["hits"]] == [h["chunk_id"] for h in beside[1]["hits"]]
 
 
+@pytest.mark.parametrize(
+    ("field", "spellings"),
+    [
+        ("issued", ["2025-07-08", "2025/7/8", "令和7年7月8日", "R7.7.8", "20250708"]),
+        ("measured", ["2025-07-08T09:30:00+09:00", "2025-07-08T00:30:00Z", "2025-07-08 09:30", "2025-07-08T09:30:00"]),
+        ("cost", [1200, "1,200", "1200.00", "1,200円", "１２００"]),
+        ("closed", [True, "true", "はい"]),
+    ],
+)
+async def test_values_are_read_as_the_field_is(
+    client: httpx.AsyncClient, load: Load, field: str, spellings: list[Any]
+) -> None:
+    typed = {"issued": "2025-07-08", "measured": "2025-07-08 09:30:00", "cost": "1200.0", "closed": "有"}
+    other = {"issued": "2025-07-09", "measured": "2025-07-08 09:31:00", "cost": "1200.5", "closed": "無"}
+    await load([report("R1", "粉砕機の点検。", **typed), report("R2", "粉砕機の点検。", **other)])
+    for value in spellings:
+        for asked in (value, [value]):
+            found = await search(client, filters={"fields": {field: asked}})
+            assert [hit["document"]["key"] for hit in found["hits"]] == ["plant/reports/R1"], (field, asked)
+
+
 async def test_a_filter_by_a_field_that_nobody_knows_says_so(client: httpx.AsyncClient, load: Load) -> None:
     await load([machine("Q-1"), {**report("N1", "粉砕機の点検"), "collection": "loose"}])
     for path, asked in (("/v1/search", "query"), ("/v1/query", "question")):
