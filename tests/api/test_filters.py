@@ -73,8 +73,18 @@ async def test_hidden_documents_take_no_places(client: httpx.AsyncClient, load: 
 async def test_values_are_read_as_the_field_is(
     client: httpx.AsyncClient, load: Load, field: str, spellings: list[Any]
 ) -> None:
-    typed = {"issued": "2025-07-08", "measured": "2025-07-08 09:30:00", "cost": "1200.0", "closed": "有"}
-    other = {"issued": "2025-07-09", "measured": "2025-07-08 09:31:00", "cost": "1200.5", "closed": "無"}
+    typed: dict[str, Any] = {
+        "issued": "2025-07-08",
+        "measured": "2025-07-08 09:30:00",
+        "cost": "1200.0",
+        "closed": "有",
+    }
+    other: dict[str, Any] = {
+        "issued": "2025-07-09",
+        "measured": "2025-07-08 09:31:00",
+        "cost": "1200.5",
+        "closed": "無",
+    }
     await load([report("R1", "粉砕機の点検。", **typed), report("R2", "粉砕機の点検。", **other)])
     for value in spellings:
         for asked in (value, [value]):
