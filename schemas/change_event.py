@@ -21,6 +21,11 @@ def split_document_key(document: str) -> tuple[str, str, str]:
     return source, collection, key
 
 
+def collection_of(document: str) -> str:
+    """Return `source/collection` of a document key. Raises ValueError when there is none."""
+    return document[: document.index("/", document.index("/") + 1)]
+
+
 class ChangeEvent(msgspec.Struct, frozen=True, kw_only=True):
     """What the three envelopes are decoded to; independent of how the record is mapped."""
 

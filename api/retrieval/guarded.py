@@ -7,7 +7,7 @@ import msgspec
 from api.retrieval.filters import Where
 from api.retrieval.question import AnalyzedQuestion
 from api.retrieval.reader import Reader
-from api.retrieval.search import Candidate, SearchPlan, search, thinned
+from api.retrieval.search import Candidate, SearchPlan, enough, search
 
 _MOST_DOCUMENTS = 1_000
 _SCAN_S = 1.5
@@ -17,8 +17,9 @@ async def guarded_search(reader: Reader, question: AnalyzedQuestion, plan: Searc
     """Search; where a guarded field left too few of the best hits, find out which documents have the value, and search
     in these. That reads all manifests: past its time or number the first list stands, with a note."""
     found = await search(reader, question, plan)
-    enough = len(thinned(found, plan.per_document)) >= plan.wanted
-    if enough or plan.where.documents or not plan.where.fields.keys() & plan.where.guarded:
+    if plan.where.documents or not plan.where.fields.keys() & plan.where.guarded:
+        return found
+    if enough(found, plan.per_document, plan.wanted):
         return found
     documents = await _matching(reader, plan.where)
     if documents is None:

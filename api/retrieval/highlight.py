@@ -3,7 +3,8 @@
 import re
 import string
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
 import msgspec
 
@@ -22,9 +23,9 @@ _DIGITS = frozenset(string.digits)
 def words_of(question: AnalyzedQuestion) -> tuple[str, ...]:
     """Return what to look for: identifiers, index terms, synonyms, and runs of one script; longest first."""
     synonyms = (term for term, _ in question.form.synonyms)
-    folded = [fold(word)[0] for word in (*question.analysis.identifiers, *question.analysis.terms, *synonyms)]
-    runs = _RUNS.findall(fold(question.text)[0])
-    words = {word for word in (*folded, *runs) if len(word) > 1 or word in _CODE or _is_letter(word)}
+    terms = {*question.analysis.identifiers, *question.analysis.terms, *synonyms}
+    found = {*(fold(term)[0] for term in terms), *_RUNS.findall(fold(question.text)[0])}
+    words = [word for word in found if len(word) > 1 or word in _CODE or _is_letter(word)]
     return tuple(sorted(words, key=lambda word: (-len(word), word)))
 
 
@@ -42,7 +43,7 @@ class _LookedAt(msgspec.Struct, frozen=True):
     """A passage with the places of the words in its folded text."""
 
     passage: Passage
-    offsets: list[int]
+    offsets: Sequence[int]
     found: dict[str, list[tuple[int, int]]]
 
 
@@ -65,7 +66,8 @@ async def highlighted(
 
 def _look(passage: Passage, sought: _Sought) -> _LookedAt:
     folded, offsets = fold(passage.text)
-    return _LookedAt(passage, offsets, {word: places for word in sought.words if (places := occurrences(folded, word))})
+    there = [word for word in sought.words if word in folded]
+    return _LookedAt(passage, offsets, {word: places for word in there if (places := occurrences(folded, word))})
 
 
 def _sought(question: AnalyzedQuestion) -> _Sought:
@@ -80,30 +82,35 @@ def _sought(question: AnalyzedQuestion) -> _Sought:
 
 def _hides(one: _LookedAt, sought: _Sought) -> bool:
     """Say whether a term stands in the text more often than words are found that show it."""
-    counts = dict.fromkeys(sought.terms & one.passage.unordered, 1)
-    for term in one.passage.sequence:
-        if term in sought.terms:
-            counts[term] = counts.get(term, 0) + 1
-    found = one.found
-    for term, number in counts.items():
-        shown = [
-            max([len(found[word]) for word in words if word in found], default=0) for words in sought.showing[term]
-        ]
-        if number > sum(shown):
-            return True
+    found, standing = one.found, list(filter(sought.terms.__contains__, one.passage.sequence))
+    standing += sought.terms & one.passage.unordered
+    for term in {*standing}:
+        number = standing.count(term)
+        if number > len(found.get(term, ())):  # else the word itself shows it
+            begun, written = sought.showing[term]
+            if number > _most(found, begun) + _most(found, written):
+                return True
     return False
+
+
+def _most(found: Mapping[str, Sequence[object]], words: Iterable[str]) -> int:
+    """Return how often the most frequent of these words was found."""
+    return max([len(found[word]) for word in words if word in found], default=0)
 
 
 def _marked(one: _LookedAt, more: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return merged spans of the words that were found and of `more`, in order."""
-    offsets = one.offsets
-    spans = {source_span(offsets, start, end) for places in one.found.values() for start, end in places}
+    offsets, spans = one.offsets, {*chain(*one.found.values())}
+    if not isinstance(offsets, range):
+        spans = {source_span(offsets, start, end) for start, end in spans}
     merged: list[tuple[int, int]] = []
-    for start, end in sorted({*spans, *more}):
-        if merged and start <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
-        else:
+    last = -1
+    for start, end in sorted(spans.union(more)):
+        if start > last:
             merged.append((start, end))
+        elif end > last:
+            merged[-1] = (merged[-1][0], end)
+        last = max(end, last)
     return merged[:_MOST_SPANS]
 
 

@@ -84,7 +84,7 @@ async def search(reader: Reader, question: AnalyzedQuestion, plan: SearchPlan) -
     """
     limit = min(_MOST, max(_FEWEST, plan.wanted * _OVERFETCH))
     found, full = await _settled(reader, question, plan, limit)
-    if len(thinned(found, plan.per_document)) < plan.wanted and full:
+    if full and not enough(found, plan.per_document, plan.wanted):
         found, _ = await _settled(reader, question, plan, limit * _REFETCH)
     if not found and plan.where.unmapped:
         names = ", ".join(plan.where.unmapped)
@@ -211,6 +211,17 @@ def _candidate(hit: Fused, manifest: Manifest, ref: ChunkRef, exact: int) -> Can
         dense_score=hit.dense_score,
         exact=exact,
     )
+
+
+def enough(found: Sequence[Candidate], per_document: int, wanted: int) -> bool:
+    """Say whether so many are left when the list is thinned; looks no further than it must."""
+    seen: dict[str, int] = {}
+    for candidate in found if wanted else ():
+        number = seen[candidate.document] = seen.get(candidate.document, 0) + 1
+        wanted -= number <= per_document
+        if not wanted:
+            break
+    return not wanted
 
 
 def thinned(found: Sequence[Candidate], per_document: int) -> list[Candidate]:

@@ -26,12 +26,13 @@ async def searched(
     wide = msgspec.structs.replace(plan, looked_at=CHUNKS_LOOKED_AT) if stage else plan
     for _ in range(_TRIES):
         head, rest = _parted(await guarded_search(reader, question, wide), plan.per_document)
-        places = len(thinned(head, plan.per_document))
+        thin = thinned(head, plan.per_document)
+        places = len(thin)
         ordered = bool(stage or further) and offset < places  # else the page lies behind what is ordered anew
         if ordered:
             looked_at = [*head, *rest[: max(plan.wanted - places, 0)]]
         else:
-            head = thinned(head, plan.per_document)
+            head = thin
             looked_at = [*head, *rest][offset : plan.wanted]
         passages = await read_passages(reader, looked_at, "vector")
         if len(passages) == len(looked_at) or reader.chunks_away:
@@ -41,7 +42,8 @@ async def searched(
         found, passages = await _reranked(reader, stage, question, found, passages)
     if further and ordered:  # after the reranker: it knows nothing of these lists, and would undo what they say
         found, passages = await _blended(reader, question, found, passages)
-    found = [*thinned(found[: len(head)], plan.per_document), *rest]
+    if ordered:
+        found = [*thinned(found[: len(head)], plan.per_document), *rest]
     by_id = {passage.candidate.id: passage for passage in passages}
     return found, [by_id[one.id] for one in found[offset : plan.wanted] if one.id in by_id]
 

@@ -6,12 +6,13 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, InvalidStateError, ThreadPoolExecutor
+from concurrent.futures import Future, InvalidStateError
 from pathlib import Path
 from typing import Any, TypeVar
 
 import apsw
 
+from pipeline.backends.sqlite_readers import Readers
 from pipeline.errors import BackendUnavailable, InvalidConfiguration
 
 T = TypeVar("T")
@@ -86,7 +87,6 @@ class Database:
         self.path = path
         self._setup, self._cache_mib, self._page_bytes = setup, cache_mib, page_bytes
         self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._idle: queue.SimpleQueue[apsw.Connection] = queue.SimpleQueue()
         self._closing = threading.Lock()
         self._closed = False
         self._connections: list[apsw.Connection] = []
@@ -94,17 +94,16 @@ class Database:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._writer = self._connect()
             self._create(schema, version, additions)
-            for _ in range(readers):
-                reader = self._connect()
+            reading = [self._connect() for _ in range(readers)]
+            for reader in reading:
                 reader.pragma("query_only", True)
-                self._idle.put(reader)
         except (apsw.Error, OSError) as error:
             self._close_connections()
             raise _unavailable(error, path) from error
         except BaseException:
             self._close_connections()
             raise
-        self._readers = ThreadPoolExecutor(readers, thread_name_prefix=f"{path.stem}-reader")
+        self._readers = Readers(reading, str(path))
         self._thread = threading.Thread(target=self._write_loop, name=f"{path.stem}-writer", daemon=True)
         self._thread.start()
 
@@ -126,19 +125,11 @@ class Database:
 
     async def read(self, run: Callable[[apsw.Connection], T]) -> T:
         """Run `run` on a reader's connection, all of its statements over one snapshot."""
-        return await self._submitted(self._read, run)
+        return await self._readers.submit(lambda connection: self._read(connection, run))
 
     async def look(self, run: Callable[[apsw.Connection], T]) -> T:
         """Run `run` on a reader's connection, each statement over what is committed then, which is a little quicker."""
-        return await self._submitted(self._look, run)
-
-    async def _submitted(
-        self, how: Callable[[Callable[[apsw.Connection], T]], T], run: Callable[[apsw.Connection], T]
-    ) -> T:
-        with self._closing:
-            self._check_open()
-            future = self._readers.submit(how, run)
-        return await asyncio.wrap_future(future)
+        return await self._readers.submit(lambda connection: self._look(connection, run))
 
     async def close(self) -> None:
         """Finish queued writes, stop the threads, close the connections; idempotent."""
@@ -197,7 +188,7 @@ class Database:
                 self._writer.execute("ROLLBACK")
             raise
 
-    def _read(self, run: Callable[[apsw.Connection], T]) -> T:
+    def _read(self, connection: apsw.Connection, run: Callable[[apsw.Connection], T]) -> T:
         def within(connection: apsw.Connection) -> T:
             connection.execute("BEGIN")
             try:
@@ -206,16 +197,13 @@ class Database:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
 
-        return self._look(within)
+        return self._look(connection, within)
 
-    def _look(self, run: Callable[[apsw.Connection], T]) -> T:
-        connection = self._idle.get()
+    def _look(self, connection: apsw.Connection, run: Callable[[apsw.Connection], T]) -> T:
         try:
             return run(connection)
         except apsw.Error as error:
             raise storage_error(error, self.path) from error
-        finally:
-            self._idle.put(connection)
 
     def _write_loop(self) -> None:
         while (job := self._jobs.get()) is not None:
@@ -274,7 +262,7 @@ class Database:
 
     def _join(self) -> None:
         self._thread.join()
-        self._readers.shutdown(wait=True)
+        self._readers.close()
         self._close_connections()
 
     def _close_connections(self) -> None:

@@ -1,13 +1,13 @@
 """One model worker: the process itself (`main`, run there) and the handle that the pool holds.
 
 A worker is a fresh interpreter, never a fork. It talks over one socket: it reads jobs, loads a model
-when the first job asks for it, and writes the answers. A thread of its own waits on the socket, so
-that the process ends at once when its parent is gone, whatever the model is doing.
+when the first job asks for it, and writes the answers. A thread of its own waits for the other end to
+close, so that the process ends at once when its parent is gone, whatever the model is doing.
 """
 
 import importlib
 import os
-import queue
+import select
 import signal
 import subprocess
 import sys
@@ -111,12 +111,11 @@ def main(descriptor: int) -> None:
     """Serve jobs from the socket until it closes. Runs in the worker."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
     connection = Connection(descriptor)
-    inbox: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-    threading.Thread(target=_receive, args=(connection, inbox), daemon=True).start()
+    threading.Thread(target=_watch, args=(descriptor,), daemon=True).start()
     definitions: dict[str, Definition] = {}
     functions: dict[str, Function] = {}
     while True:
-        message = _TO_WORKER.decode(inbox.get())
+        message = _TO_WORKER.decode(_received(connection))
         if isinstance(message, Definition):
             definitions[message.kind] = message
             continue
@@ -129,12 +128,22 @@ def main(descriptor: int) -> None:
         connection.send_bytes(_ENCODER.encode(answer))
 
 
-def _receive(connection: Connection, inbox: "queue.SimpleQueue[bytes]") -> None:
+def _received(connection: Connection) -> bytes:
     try:
-        while True:
-            inbox.put(connection.recv_bytes())
+        return connection.recv_bytes()
     except (EOFError, OSError):
-        os._exit(0)  # the parent closed the socket or is dead: nobody waits for what is being computed
+        os._exit(0)
+
+
+def _watch(descriptor: int) -> None:
+    """End the process when the parent closed the socket or is dead: nobody waits for what is being computed.
+
+    Asks for no event, so it sleeps through all jobs: only a hang-up is told unasked.
+    """
+    poll = select.poll()
+    poll.register(descriptor, 0)
+    poll.poll()
+    os._exit(0)
 
 
 def _load(definition: Definition) -> Function:

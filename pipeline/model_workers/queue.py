@@ -3,7 +3,7 @@
 import heapq
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from typing import Any, Generic, TypeVar, cast
@@ -84,6 +84,13 @@ class Unit(msgspec.Struct, frozen=True):
 Allowed = Callable[[Lane, JobKind[Any]], bool]
 
 
+class _Waiting(msgspec.Struct, frozen=True, eq=False):
+    """A thread that waits for work."""
+
+    allowed: Allowed
+    called: threading.Condition
+
+
 class WorkQueue:
     """Units by lane and kind. Safe from any thread; nothing but `take` blocks for long.
 
@@ -97,7 +104,8 @@ class WorkQueue:
         self._used: dict[Lane, int] = {"live": 0, "bulk": 0}
         self._entrance: dict[Lane, deque[tuple[int, Future[None]]]] = {"live": deque(), "bulk": deque()}
         self._units: dict[tuple[Lane, str], list[tuple[int, int, Unit]]] = {}
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        self._waiting: list[_Waiting] = []
         self._calls = 0
         self._count = 0
         self._closed = False
@@ -108,53 +116,54 @@ class WorkQueue:
         A cost over the whole capacity waits until the lane is empty. A closed queue lets all through.
         """
         entry: Future[None] = Future()
-        with self._changed:
+        with self._lock:
             self._entrance[lane].append((cost, entry))
             self._admit(lane)
         return entry
 
     def release(self, lane: Lane, cost: int) -> None:
         """Give room back; a negative cost takes it at once, for units that are put back."""
-        with self._changed:
+        with self._lock:
             self._used[lane] -= cost
             self._admit(lane)
 
     def put(self, units: Sequence[Unit]) -> bool:
         """Add the units of one call; False when the queue is closed."""
-        with self._changed:
+        with self._lock:
             self._calls += 1
             first = self._calls
             return self._push(msgspec.structs.replace(unit, turn=first + 4 * n) for n, unit in enumerate(units))
 
     def put_back(self, units: Sequence[Unit]) -> bool:
         """Add units that were taken before, at their old turn; False when the queue is closed."""
-        with self._changed:
+        with self._lock:
             return self._push(units)
 
     def take(self, own: frozenset[str], allowed: Allowed) -> Unit | None:
         """Wait for a unit: live before bulk, kinds in `own` before others, then by turn. None when closed."""
-        with self._changed:
+        with self._lock:
             while not self._closed:
                 unit = self._best(own, allowed)
                 if unit is not None:
                     return unit
-                self._changed.wait()
+                self._wait(allowed)
             return None
 
     def close(self) -> list[Unit]:
         """Let nobody wait any more and return what was not taken; idempotent."""
-        with self._changed:
+        with self._lock:
             self._closed = True
             left = [unit for heap in self._units.values() for _, _, unit in heap]
             self._units.clear()
             self._admit("live")
             self._admit("bulk")
-            self._changed.notify_all()
+            for waiting in self._waiting:
+                waiting.called.notify()
             return left
 
     def waiting(self) -> dict[str, int]:
         """Return how many units wait per lane."""
-        with self._changed:
+        with self._lock:
             lanes = ("live", "bulk")
             return {lane: sum(len(heap) for (of, _), heap in self._units.items() if of == lane) for lane in lanes}
 
@@ -165,15 +174,26 @@ class WorkQueue:
             self._count += 1
             heap = self._units.setdefault((unit.call.lane, unit.call.kind.name), [])
             heapq.heappush(heap, (unit.turn, self._count, unit))
-        self._changed.notify_all()
+        for waiting in self._waiting:  # whoever may take none of it sleeps on: to wake up for nothing costs, too
+            if any(self._heads(waiting.allowed)):
+                waiting.called.notify()
         return True
 
+    def _wait(self, allowed: Allowed) -> None:
+        """Sleep until something was put that may be taken, or the queue was closed."""
+        waiting = _Waiting(allowed, threading.Condition(self._lock))
+        self._waiting.append(waiting)
+        waiting.called.wait()
+        self._waiting.remove(waiting)
+
+    def _heads(self, allowed: Allowed) -> Iterator[tuple[Lane, str, list[tuple[int, int, Unit]]]]:
+        """Yield lane, kind and units of what may be taken."""
+        for (lane, kind), heap in self._units.items():
+            if heap and allowed(lane, heap[0][2].call.kind):
+                yield lane, kind, heap
+
     def _best(self, own: frozenset[str], allowed: Allowed) -> Unit | None:
-        heads = [
-            ((lane != "live", kind not in own, heap[0][0]), heap)
-            for (lane, kind), heap in self._units.items()
-            if heap and allowed(lane, heap[0][2].call.kind)
-        ]
+        heads = [((lane != "live", kind not in own, heap[0][0]), heap) for lane, kind, heap in self._heads(allowed)]
         if not heads:
             return None
         return heapq.heappop(min(heads, key=lambda head: head[0])[1])[2]

@@ -140,7 +140,7 @@ class TextFacts:
 class _Views:
     """One chunk's text as patterns see it, and the way back to the chunk's text."""
 
-    def __init__(self, folded: str, offsets: list[int], spotted: Sequence[_Spotted]) -> None:
+    def __init__(self, folded: str, offsets: Sequence[int], spotted: Sequence[_Spotted]) -> None:
         self.folded, self._offsets = _PRIVATE.sub("\ufffd", folded), offsets
         self.known: dict[str, EntityRef] = {}
         self._places: list[int] = []
@@ -212,7 +212,7 @@ def _declared(document: str, entity: EntityRef) -> DeclaredName:
     return DeclaredName(entity.key, entity.family, entity.key, document)
 
 
-def _spotted(text: str, folded: str, offsets: list[int], analysis: Analysis, names: NameIndex) -> list[_Spotted]:
+def _spotted(text: str, folded: str, offsets: Sequence[int], analysis: Analysis, names: NameIndex) -> list[_Spotted]:
     """Return identifiers, declared names, and other mentions that overlap neither, in reading order."""
     found: list[_Spotted] = []
     others: list[_Spotted] = []

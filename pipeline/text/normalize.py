@@ -53,17 +53,18 @@ def without_surrogates(text: str) -> str:
     return _SURROGATE.sub("\ufffd", text)
 
 
-def fold(text: str) -> tuple[str, list[int]]:
+def fold(text: str) -> tuple[str, Sequence[int]]:
     """Return the folded text and, for each of its characters, the offset in `text` that it came from.
 
-    The list has one more entry, `len(text)`, for the end. Folding is NFKC, case folding, one hyphen,
-    ー between ASCII letters or digits as a hyphen, usual kanji for their variants, written-out company
-    forms, no invisible characters. Never raises. Use `source_span` to carry a match back.
+    The offsets (a range where nothing moved, else a list) have one more entry, `len(text)`, for the end. Folding is
+    NFKC, case folding, one hyphen, ー between ASCII letters or digits as a hyphen, usual kanji for their variants,
+    written-out company forms, no invisible characters. Never raises. Use `source_span` to carry a match back.
     """
+    offsets: Sequence[int]
     if _UNSTABLE.search(text):  # surrogates among them
         folded, offsets = _compose(without_surrogates(text))
     else:
-        folded, offsets = text, list(range(len(text) + 1))
+        folded, offsets = text, range(len(text) + 1)
     folded, offsets = _fold_case(folded, offsets)
     if _BAR_AS_LONG_VOWEL.search(folded):
         folded = _BAR_AS_LONG_VOWEL.sub("ー", folded)
@@ -188,7 +189,7 @@ def _compose(text: str) -> tuple[str, list[int]]:
     return "".join(parts), offsets
 
 
-def _fold_case(text: str, offsets: list[int]) -> tuple[str, list[int]]:
+def _fold_case(text: str, offsets: Sequence[int]) -> tuple[str, Sequence[int]]:
     folded = text.casefold()
     if len(folded) == len(text):  # case folding never shortens, so each character kept its place
         return folded, offsets
@@ -197,7 +198,7 @@ def _fold_case(text: str, offsets: list[int]) -> tuple[str, list[int]]:
     return "".join(parts), [*spread, offsets[-1]]
 
 
-def _write_out_companies(text: str, offsets: list[int]) -> tuple[str, list[int]]:
+def _write_out_companies(text: str, offsets: Sequence[int]) -> tuple[str, Sequence[int]]:
     """(株) becomes 株式会社; forms that may mean something else only when one glyph (㈳) stood for them."""
     parts: list[str] = []
     spread: list[int] = []
@@ -208,9 +209,9 @@ def _write_out_companies(text: str, offsets: list[int]) -> tuple[str, list[int]]
             continue
         form = COMPANY_FORMS[match.group(1)]
         parts += [text[done:start], form]
-        spread += offsets[done:start] + [offsets[start]] * len(form)
+        spread += [*offsets[done:start], *[offsets[start]] * len(form)]
         done = end
-    return "".join([*parts, text[done:]]), spread + offsets[done:]
+    return ("".join([*parts, text[done:]]), [*spread, *offsets[done:]]) if done else (text, offsets)
 
 
 def _means_a_company(match: re.Match[str], text: str) -> bool:

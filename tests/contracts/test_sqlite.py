@@ -1,6 +1,7 @@
 """The database holder: group commit, isolation of failures, snapshots, errors that say what to do."""
 
 import asyncio
+import threading
 from pathlib import Path
 
 import apsw
@@ -130,3 +131,52 @@ async def test_a_locked_database_is_unavailable_not_lost(tmp_path: Path, monkeyp
     other.execute("ROLLBACK")
     assert await database.write(insert(1)) == 1
     await database.close()
+
+
+async def test_reads_are_finished_on_closing_unless_their_callers_have_gone(tmp_path: Path) -> None:
+    database = Database(tmp_path / "a.db", SCHEMA, readers=1)
+    gate = threading.Event()
+    ran: list[str] = []
+
+    def read(name: str):  # type: ignore[no-untyped-def]
+        def run(connection: apsw.Connection) -> str:
+            gate.wait()
+            ran.append(name)
+            return name
+
+        return run
+
+    first, second, third = (asyncio.create_task(database.read(read(name))) for name in ("a", "b", "c"))
+    await asyncio.sleep(0)
+    second.cancel()
+    closing = asyncio.create_task(database.close())
+    gate.set()
+    assert [await first, await third] == ["a", "c"]
+    await closing
+    assert ran == ["a", "c"]
+    with pytest.raises(BackendUnavailable, match="closed"):
+        await database.look(count)
+
+
+def test_an_event_loop_that_ended_takes_no_reader_with_it(tmp_path: Path) -> None:
+    database = Database(tmp_path / "a.db", SCHEMA, readers=1)
+    begun, gate = threading.Event(), threading.Event()
+
+    def held(_: apsw.Connection) -> None:
+        begun.set()
+        gate.wait()
+
+    async def gone() -> None:
+        task = asyncio.create_task(database.look(held))
+        await asyncio.to_thread(begun.wait)
+        task.cancel()
+
+    asyncio.run(gone())
+    gate.set()
+
+    async def after() -> int:
+        found = await database.read(count)
+        await database.close()
+        return found
+
+    assert asyncio.run(after()) == 0
