@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipeline.text.normalize import drop_long_vowels
+from pipeline.text.spellings import SEPARATOR, SEPARATORS, spellings
 from pipeline.text.variants import KANJI_VARIANTS, katakana_form, usual_words
 
 if TYPE_CHECKING:
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 _NO_TERM = re.compile(r"[\W_]+")
 _KANJI = str.maketrans(KANJI_VARIANTS)
 _IS_KANJI = re.compile("[一-鿿々]")
+_OF_PLACE = re.compile("(?<=[一-鿿])ケ(?=[一-鿿])")
+"""関ケ原 is 関が原; `fold` makes ケ of ヶ and ヵ."""
+_REPEATED = re.compile("([一-鿿])々")
 _REMEMBERED = 50_000
 _JOINED = 0x0FFF_FFFF
 """The number of all words that Sudachi joins from parts, most names in katakana; it does not call them unknown."""
@@ -23,7 +27,7 @@ _HIRAGANA = re.compile("[ぁ-ゖー]{2,}")
 _AS_KATAKANA = {code: code + 0x60 for code in range(ord("ぁ"), ord("ゖ") + 1)}
 _FUNCTION_WORDS = {"助詞", "助動詞", "補助記号", "空白", "接続詞", "連体詞", "代名詞"}
 _FUNCTION_SUBTYPES = {("記号", "一般"), ("名詞", "助動詞語幹"), ("形状詞", "助動詞語幹")}
-_LIGHT_WORDS = {"為る", "居る", "有る", "成る", "言う", "御座る", "御", "事"}
+_LIGHT_WORDS = {"為る", "居る", "有る", "成る", "言う", "御座る", "御", "事", "さん", "ちゃん"}
 """Normalized forms that carry no meaning of their own though their part of speech is content."""
 _STEMS = dict(zip("うくぐすつぬぶむる", "いきぎしちにびみり", strict=True))
 
@@ -43,6 +47,8 @@ class Entry(NamedTuple):
     """The stem of a verb as the second half: 入り."""
     counts: bool = False
     """True for numerals, in kanji too."""
+    opens: frozenset[str] | None = None
+    """The terms behind it with which it may spell one word, where there are such: 込み behind 書."""
 
 
 class Morphemes:
@@ -71,14 +77,14 @@ class Morphemes:
     def entry(self, morpheme: "Morpheme") -> Entry:
         """Return what a morpheme gives, and remember it."""
         if not morpheme.is_oov() and morpheme.word_id() != _JOINED:
-            entry = self.entries[morpheme.word_id()] = _entry_of(morpheme)
+            entry = self.entries[morpheme.word_id()] = entry_of(morpheme)
             return entry
         key = morpheme.surface(), morpheme.part_of_speech_id()
         found = self._unknown.get(key)
         if found is None:
             if len(self._unknown) > _REMEMBERED:
                 self._unknown.clear()
-            found = self._unknown[key] = _entry_of(morpheme)
+            found = self._unknown[key] = entry_of(morpheme)
         return found
 
     def _open(self) -> "Tokenizer":
@@ -100,8 +106,14 @@ def open_dictionary(user_dictionary: bytes = b"") -> "Dictionary":
         return Dictionary(config=Config(system="core", user=[str(path)]))
 
 
-def _entry_of(morpheme: "Morpheme") -> Entry:
-    return _entry(morpheme.surface(), morpheme.normalized_form(), tuple(morpheme.part_of_speech()))
+def entry_of(morpheme: "Morpheme") -> Entry:
+    """Work out what a morpheme gives; `Morphemes.entry` remembers it."""
+    surface = morpheme.surface()
+    if surface in SEPARATORS:
+        return Entry(False, SEPARATOR, False, "", "")
+    entry = _entry(surface, morpheme.normalized_form(), tuple(morpheme.part_of_speech()))
+    after = spellings().opening.get(entry.term)
+    return entry._replace(opens=after) if after else entry
 
 
 def _entry(surface: str, normalized: str, levels: tuple[str, ...]) -> Entry:
@@ -145,7 +157,12 @@ def plain_term(form: str) -> str:
     if form in _LIGHT_WORDS:
         return ""
     term = drop_long_vowels(katakana_form(_NO_TERM.sub("", form.casefold().translate(_KANJI))))
-    return _usual_terms().get(term, term)
+    if "ケ" in term:
+        term = _OF_PLACE.sub("が", term)
+    if "々" in term:
+        term = _REPEATED.sub(r"\1\1", term)
+    term = _usual_terms().get(term, term)
+    return spellings().words.get(term, term)
 
 
 @lru_cache(maxsize=1)

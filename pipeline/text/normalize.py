@@ -12,12 +12,13 @@ from pipeline.text.variants import (
     KANJI_VARIANTS,
     KATAKANA_VARIANT,
     VARIANTS_VERSION,
+    WRITTEN_OUT,
     WRITTEN_OUT_BEFORE_A_NAME,
     katakana_form,
     usual_spelling,
 )
 
-NORMALIZER_VERSION = "3" + VARIANTS_VERSION
+NORMALIZER_VERSION = "4" + VARIANTS_VERSION
 """Part of every analyzer version: raise the number when any folded form changes."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -32,11 +33,15 @@ _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff\ufe00-\ufe0f\U000e0100
 _HYPHENS = "\u2010\u2011\u2012\u2013\u2014\u2015\u2212\u2043\u02d7"
 _ONE_TO_ONE = str.maketrans({**dict.fromkeys(_HYPHENS, "-"), "\u301c": "~", **KANJI_VARIANTS})
 _VARIANT = re.compile(f"[{''.join(map(chr, _ONE_TO_ONE))}]")
-_BAR_AS_HYPHEN = re.compile("ー(?<=[0-9a-z]ー)(?=[0-9a-z])")
+_BAR_AS_HYPHEN = re.compile("ー(?<=[0-9a-z一-鿿]ー)(?=[0-9a-z一-鿿])")
 """What is rare comes first: to look behind at every character takes three times as long."""
 _BAR_AS_LONG_VOWEL = re.compile(f"[{_HYPHENS}](?<=[ァ-ヺ].)(?=[ァ-ヺ])")
 """Somebody typed a dash for ー; a plain hyphen between two words stays."""
-_COMPANY = re.compile(rf"\(({'|'.join(sorted(COMPANY_FORMS, key=len, reverse=True))})\)")
+_COUNTER = re.compile("(?<=[一-鿿])[ヶヵ](?=[一-鿿])")
+"""In 関ヶ原 and 一ヵ月; ケ is what Sudachi's dictionary has most of."""
+_COMPANY = re.compile(
+    rf"\(({'|'.join(sorted(COMPANY_FORMS, key=len, reverse=True))})\)|(?<![a-z])({'|'.join(WRITTEN_OUT)})"
+)
 _WORD_OF_KATAKANA = re.compile("[ァ-ヺー]{4,}")
 _SPACE = re.compile(r"[\s\x00-\x1f\x7f-\x9f]+")
 _SPACE_AT_JAPANESE = re.compile(r"(?<=[^\x00-\x7f]) | (?=[^\x00-\x7f])")
@@ -70,10 +75,12 @@ def fold(text: str) -> tuple[str, Sequence[int]]:
         folded = _BAR_AS_LONG_VOWEL.sub("ー", folded)
     if _VARIANT.search(folded):  # str.translate alone would be the slowest step
         folded = folded.translate(_ONE_TO_ONE)
+    if "(" in folded or any(short in folded for short in WRITTEN_OUT):
+        folded, offsets = _write_out_companies(folded, offsets)
     if "ー" in folded:
         folded = _BAR_AS_HYPHEN.sub("-", folded)
-    if "(" in folded:
-        folded, offsets = _write_out_companies(folded, offsets)
+    if "ヶ" in folded or "ヵ" in folded:
+        folded = _COUNTER.sub("ケ", folded)
     return folded, offsets
 
 
@@ -205,9 +212,9 @@ def _write_out_companies(text: str, offsets: Sequence[int]) -> tuple[str, Sequen
     done = 0
     for match in _COMPANY.finditer(text):
         start, end = match.span()
-        if not _means_a_company(match, text) and offsets[start] != offsets[end - 1]:
+        if match.group(1) and not _means_a_company(match, text) and offsets[start] != offsets[end - 1]:
             continue
-        form = COMPANY_FORMS[match.group(1)]
+        form = COMPANY_FORMS[match.group(1)] if match.group(1) else WRITTEN_OUT[match.group(2)]
         parts += [text[done:start], form]
         spread += [*offsets[done:start], *[offsets[start]] * len(form)]
         done = end

@@ -47,7 +47,7 @@ def _morphemes(analysis: LexicalAnalysis, folded: str) -> list[dict[str, Any]]:
             "part_of_speech": "-".join(level for level in morpheme.part_of_speech() if level != "*"),
             "normalized": morpheme.normalized_form(),
             "known": ("dictionary", "own")[morpheme.dictionary_id() > 0] if not morpheme.is_oov() else "unknown",
-            "indexed": morphemes.entry(morpheme).term or None,
+            "indexed": (entry.term or None) if (entry := morphemes.entry(morpheme)).content else None,
         }
         for _, piece in pieces(folded, SUDACHI_MAX_CHARACTERS)
         for morpheme in morphemes.tokenize(piece)

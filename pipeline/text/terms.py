@@ -1,20 +1,26 @@
 """Index terms: identifiers whole, values in one form, content words normalized, and character bigrams."""
 
 import re
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from operator import add, itemgetter
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from pipeline.text.identifiers import Identifier, Identifiers, as_mentions
 from pipeline.text.morphemes import Entry, Morphemes
 from pipeline.text.normalize import fold, matching_form, source_span
+from pipeline.text.spellings import LONGEST, SEPARATORS, SPELLINGS_VERSION, Whole, spellings
 from pipeline.text.units import Units, product_units
 from pipeline.text.values import Value, Values, as_date
 from schemas.document import Analysis, Token
 
-TERMS_VERSION = "4"
+if TYPE_CHECKING:
+    from sudachipy import Morpheme, MorphemeList
+
+TERMS_VERSION = "5" + SPELLINGS_VERSION
 """Part of every analyzer version: raise it when the same text gets other terms."""
 
 SUDACHI_MAX_CHARACTERS = 8_000
@@ -105,13 +111,15 @@ class TermAnalyzer:
         for identifier in marks.identifiers:
             if identifier.name == "document_number":
                 found += self._inside_of(identifier, folded)
-        edges: dict[int, bool] = {}
-        for start, piece in pieces(rest, SUDACHI_MAX_CHARACTERS):
-            self._words(start, piece, found, edges if any(v.in_kanji for v in marks.values) else None)
+        looked_at = [
+            (start, piece, self.morphemes.tokenize(piece)) for start, piece in pieces(rest, SUDACHI_MAX_CHARACTERS)
+        ]
+        for start, piece, morphemes in looked_at:
+            self._words(start, piece, morphemes, found)
         numbers = {(start, term) for start, _, term, kind in found if kind == "number"} if marks.values else ()
         for value in marks.values:
             # 十分 is a word, 二台 is not: the edges of words tell, and that it begins with a numeral.
-            if not value.in_kanji or (edges.get(value.start) and value.end in edges):
+            if not value.in_kanji or any(self._stands_alone(value, at, morphemes) for at, _, morphemes in looked_at):
                 forms = (term for term in (value.key, *value.wider) if (value.start, term) not in numbers)
                 found += [(value.start, value.end, term, "value") for term in forms]
         found.sort(key=_START)
@@ -121,7 +129,8 @@ class TermAnalyzer:
         """Yield what else 湊川市告示第12号 is found by: 告示第12号, 12号, and the words of its office."""
         office, _, count = number.key.rpartition("第")
         words: list[Placed] = []
-        self._words(number.start, folded[number.start : number.start + len(office)], words, None)
+        written = folded[number.start : number.start + len(office)]
+        self._words(number.start, written, self.morphemes.tokenize(written), words)
         for start, end, term, _ in words:
             yield start, end, term, "inside"
             shorter = folded[start : number.start + len(office)]
@@ -131,16 +140,24 @@ class TermAnalyzer:
 
     def _plain(self, piece: str) -> Iterator[str]:
         """Yield the terms of a text without marks: most texts, so the quick way."""
-        known, parts = self.morphemes.entries, self._parts
+        morphemes = self.morphemes.tokenize(piece)
+        entries = self._entries(morphemes)
+        if self._wholes(entries, morphemes):
+            found: list[Placed] = []
+            self._words(0, piece, morphemes, found)
+            found.sort(key=_START)
+            yield from [term for _, _, term, _ in found]
+            return
+        parts = self._parts
         before: Entry | None = None
         number_end = -1
-        for morpheme in self.morphemes.tokenize(piece):
-            entry = known.get(morpheme.word_id()) or self.morphemes.entry(morpheme)
+        for at, entry in enumerate(entries):
             if not entry.content:
                 before = None
                 continue
             term = entry.term
             if entry.numeral:
+                morpheme = morphemes[at]
                 start, end = morpheme.begin(), morpheme.end()
                 if start < number_end:
                     continue
@@ -154,17 +171,44 @@ class TermAnalyzer:
                 yield before.joins + entry.joined
             before = entry
 
-    def _words(self, shift: int, piece: str, found: list[Placed], edges: dict[int, bool] | None) -> None:
-        """Add the same with their places; note where words begin (True for numerals), where that is asked."""
-        known, parts = self.morphemes.entries, self._parts
+    def _entries(self, morphemes: "Iterable[Morpheme]") -> list[Entry]:
+        known, entry_of = self.morphemes.entries, self.morphemes.entry
+        return [known.get(morpheme.word_id()) or entry_of(morpheme) for morpheme in morphemes]
+
+    def _wholes(self, entries: list[Entry], morphemes: "MorphemeList") -> list[Whole]:
+        """Return the words that are written in several parts; none overlaps another."""
+        found: list[Whole] = []
+        for at in [n for n, one in enumerate(entries[:-1]) if one.opens and entries[n + 1].term in one.opens]:
+            if not found or found[-1].end <= at:
+                following = range(at, min(at + LONGEST, len(entries)))
+                whole = spellings().whole(((entries[n].term, morphemes[n].surface()) for n in following), at)
+                found += [whole] if whole else []
+        return found
+
+    def _stands_alone(self, value: Value, shift: int, morphemes: "MorphemeList") -> bool:
+        """Say whether a value begins with a numeral and ends with a word; `shift` is where the morphemes begin."""
+        number = range(len(morphemes))
+        start, end = (
+            bisect_left(number, at - shift, key=lambda n: morphemes[n].begin()) for at in (value.start, value.end)
+        )
+        if start == len(morphemes) or morphemes[start].begin() + shift != value.start:
+            return False
+        ends = morphemes[end - 1].end() + shift == value.end
+        return ends and self.morphemes.entry(morphemes[start]).counts
+
+    def _words(self, shift: int, piece: str, morphemes: "MorphemeList", found: list[Placed]) -> None:
+        """Add the same with their places."""
+        parts = self._parts
+        each = list(morphemes)  # to go through the list twice would make each of them twice
+        entries = self._entries(each)
+        wholes = self._wholes(entries, morphemes)
+        for whole in wholes:
+            found += _placed_whole(whole, morphemes, shift)
+        inside = {at for whole in wholes for at in range(whole.start, whole.end)}
         before: tuple[Entry, int] | None = None
         number_end = -1
-        for morpheme in self.morphemes.tokenize(piece):
-            entry = known.get(morpheme.word_id()) or self.morphemes.entry(morpheme)
-            if edges is not None:
-                edges[shift + morpheme.begin()] = entry.counts
-                edges.setdefault(shift + morpheme.end(), False)
-            if not entry.content:
+        for at, (morpheme, entry) in enumerate(zip(each, entries, strict=True)):
+            if not entry.content or at in inside:
                 before = None
                 continue
             start, end = morpheme.begin(), morpheme.end()
@@ -182,6 +226,17 @@ class TermAnalyzer:
             if before is not None and before[0].joins and entry.joined:
                 found.append((shift + before[1], shift + end, before[0].joins + entry.joined, "compound"))
             before = entry, start
+
+
+def _placed_whole(whole: Whole, morphemes: "MorphemeList", shift: int) -> list[Placed]:
+    """Return the terms of a word in parts with their places; parts that count are words, and the whole a compound."""
+    spelled = [morphemes[n] for n in range(whole.start, whole.end)]
+    start, end = shift + spelled[0].begin(), shift + spelled[-1].end()
+    if not whole.parts:
+        return [(start, end, whole.term, "word")]
+    inside = [m for m in spelled if m.surface() not in SEPARATORS]
+    words = [(shift + m.begin(), shift + m.end(), term, "word") for m, term in zip(inside, whole.parts, strict=True)]
+    return [*words, (start, end, whole.term, "compound")]
 
 
 def _number(piece: str, start: int, end: int) -> re.Match[str] | None:

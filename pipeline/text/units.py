@@ -17,6 +17,8 @@ from pipeline.text.numerals import number_text
 
 _ASCII_END = "(?![a-z0-9])"
 _KATAKANA_END = "(?![ァ-ヺー])"
+_DAY_END = "(?![本曜系米韓銀経])"
+"""25日 before 本 is Japan."""
 _FRACTION = "(?!の[0-9一二三四五六七八九十])"
 _WORDS_OF_ENGLISH = frozenset({"a", "in", "s", "h"})
 
@@ -50,7 +52,7 @@ class Units:
                 self._base.setdefault(one.unit, (one.of[0], Decimal(one.of[1])))
         self.spellings = spellings = sorted({*self._unit_of, *(s for s, _ in self._after)}, key=len, reverse=True)
         self.expression = "|".join(_spelled(s) for s in spellings)
-        self.words_before = "|".join(sorted({re.escape(word) for _, word in self._after}, key=len, reverse=True))
+        self.words_before = sorted({re.escape(word) for _, word in self._after}, key=len, reverse=True)
 
     def amount(self, number: Decimal, spelling: str, before: str = "") -> str:
         """Return an amount in one form, such as 1200円; `before` is a word before the number, if there is one."""
@@ -68,7 +70,7 @@ def _spelled(spelling: str) -> str:
         return space + escaped + _ASCII_END
     if "ァ" <= last <= "ー":
         return " ?" + escaped + _KATAKANA_END
-    return " ?" + escaped + (_FRACTION if last == "分" else "")
+    return " ?" + escaped + {"分": _FRACTION, "日": _DAY_END}.get(last, "")
 
 
 @lru_cache(maxsize=1)

@@ -21,6 +21,8 @@ _D = f"{_K}壱弐参拾百千万億兆"
 _NUMBER = rf"[0-9{_D}](?:[0-9,.{_D}]{{0,{LONGEST - 2}}}[0-9{_D}])?"
 _FREE = r"(?<![0-9a-z._])"
 _FREE_OF_SIGNS = r"(?<![0-9a-z._/-])"
+_FREE_OR_AFTER_A_SLASH = r"(?<![0-9a-z._-])(?<![0-9a-z._-]/)"
+"""電話/03-… begins after the slash, a/03-… does not."""
 _END = r"(?![0-9a-su-z]|[./-][0-9a-z])"
 """A t may follow: 2025-07-08T09:00."""
 _LETTERS = {"m": "明治", "t": "大正", "s": "昭和", "h": "平成", "r": "令和"}
@@ -34,37 +36,60 @@ _DATES = (
     rf"(?: ?(?P<em>{_N}{{1,2}}) ?月(?: ?(?P<ed>{_N}{{1,3}}) ?日(?!間))?)?",
     rf"{_FREE}(?P<y>[12][0-9]{{3}}|[一二][〇零一二三四五六七八九]{{3}}) ?{_YEAR_END}"
     rf"(?: ?(?P<m>{_N}{{1,2}}) ?月(?: ?(?P<d>{_N}{{1,3}}) ?日(?!間))?)?",
-    rf"(?:{_FREE_OF_SIGNS}(?P<l>[mtshr])|(?<![一-鿿])(?P<sign_of_era>[明大昭平令]))\.?(?P<ly>[0-9]{{1,2}})[./-](?P<lm>[0-9]{{1,2}})[./-](?P<ld>[0-9]{{1,2}}){_END}",
-    rf"{_FREE_OF_SIGNS}(?P<ny>[12][0-9]{{3}})(?P<sep>[./-])(?P<nm>[0-9]{{1,2}})(?P=sep)(?P<nd>[0-9]{{1,2}}){_END}",
+    rf"(?:{_FREE_OF_SIGNS}(?P<l>[mtshr])|(?P<long>{'|'.join(ERAS)}) ?|(?<![一-鿿])(?P<sign_of_era>[明大昭平令]))\.?"
+    rf"(?P<ly>[0-9]{{1,2}})[./・-](?P<lm>[0-9]{{1,2}})[./・-](?P<ld>[0-9]{{1,2}}){_END}",
+    rf"{_FREE_OR_AFTER_A_SLASH}(?P<ny>[12][0-9]{{3}})(?P<sep>[./-])(?P<nm>[0-9]{{1,2}})(?P=sep)(?P<nd>[0-9]{{1,2}}){_END}",
+    rf"{_FREE_OR_AFTER_A_SLASH}(?P<sy>(?:1[89]|2[01])[0-9]{{2}})/(?P<sm>0?[1-9]|1[0-2]){_END}",
     rf"{_FREE_OF_SIGNS}(?P<le>[mtshr])(?P<ley>元|[0-9]{{1,2}}){_YEAR_OF_LETTER}"
     rf"(?:(?P<lem>[0-9]{{1,2}}) ?月(?: ?(?P<led>[0-9]{{1,2}}) ?日(?!間))?)?",
     rf"{_FREE}(?P<am>{_N}{{1,2}}) ?月 ?(?P<ad>{_N}{{1,3}}) ?日(?!間)",
 )
 _DATE = "(?P<date>" + "|".join(f"(?:{one}{_DAY_OF_WEEK})" for one in _DATES) + ")"
+_COMPACT = (
+    rf"(?P<compact>{_FREE_OF_SIGNS}(?P<cy>(?:1[89]|2[01])[0-9]{{2}})(?P<cm>0[1-9]|1[0-2])(?P<cd>[0-3][0-9])"
+    r"(?![0-9a-z_]|[.,/:-][0-9a-z]))"
+)
+_TIME = (
+    rf"(?P<time>(?P<half>午[前後] ?)?{_FREE}(?:(?(half)|(?!一時(?![0-9{_K}半])))(?P<th>{_N}{{1,3}}) ?"
+    rf"時(?![間点代制限速期刻])(?: ?(?:(?P<tm>{_N}{{1,3}}) ?分|(?P<th2>半)))?"
+    r"|(?P<ch>[0-9]{1,2}):(?P<cmin>[0-5][0-9])(?::00)?(?: ?(?P<pm>[ap])\.?m\b\.?)?(?![0-9a-z:]|[.,][0-9])))"
+)
 _PHONE = (
-    rf"(?P<phone>{_FREE_OF_SIGNS}(?<!\+)(?:\+81[- ]?(?:\(0\))?|\(0|0)[0-9]{{1,4}}\)?"
+    rf"(?P<phone>{_FREE_OR_AFTER_A_SLASH}(?<!\+)(?:\+81[- ]?(?:\(0\))?|\(0|0)[0-9]{{1,4}}\)?"
     r"[-( ]?[0-9]{1,4}[-) ]?[0-9]{3,4}(?![0-9a-z_]|-[0-9a-z]))"
 )
 _DOCUMENT = rf"(?P<document>(?P<office>[一-鿿々]{{1,8}})第(?P<of>{_NUMBER})号(?![機車室線棟館]))"
 _PAGES_OF_LAW = "条項章節編款目頁年度月日"
 _HOURS = rf"(?P<hours>(?P<h>{_NUMBER}) ?時間 ?(?P<min>{_NUMBER}) ?分(?!の[0-9]))"
-_CURRENCIES = {"¥": "円", "\\": "円", "$": "ドル", "€": "ユーロ"}
-_MONEY = rf"(?P<money>(?P<currency>[¥\\$€]) ?(?P<yen>{_NUMBER}))"
+_CURRENCIES = {
+    "¥": "円",
+    "\\": "円",
+    "$": "ドル",
+    "€": "ユーロ",
+    "£": "ポンド",
+    "jpy": "円",
+    "usd": "ドル",
+    "us$": "ドル",
+    "eur": "ユーロ",
+}
+_MONEY = rf"(?P<money>(?P<currency>[¥\\$€£]|(?<![0-9a-z])(?:jpy|usd|us\$|eur)) ?(?P<yen>{_NUMBER}))"
 _ORDINALS = "条|章|項|節|編|回|期|次|号|版|巻|話|世代|工場|課|部|係|棟|位|類|種|級"
 _RANK = rf"(?P<rank>第(?P<nth>{_NUMBER}) ?(?P<of_what>{_ORDINALS}))"
 _PLACES = (
-    r"[0-9][0-9,.]*",
-    rf"[¥\\$€] ?[0-9{_K}百千]",
-    rf"第[0-9{_K}百千]",
-    r"\(0[0-9]",
-    r"\+81",
-    r"-(?=[0-9])",
-    "マイナス",
-    *ERAS,
-    r"(?<![0-9a-z._/-])[mtshr](?=元年|\.?[0-9]{1,2}[./年-])",
-    r"(?<![一-鿿])[明大昭平令](?=\.?[0-9]{1,2}[./-])",
+    ("0-9", "[0-9,.]*"),
+    (r"¥\\$€£", rf" ?[0-9{_K}百千]"),
+    ("jue", rf"(?<![0-9a-z].)(?:(?<=j)py|(?<=u)sd|(?<=u)s\$|(?<=e)ur) ?[0-9{_K}百千]"),
+    ("第", f"[0-9{_K}百千]"),
+    ("午", "[前後]"),
+    (r"\(", "0[0-9]"),
+    (r"\+", "81"),
+    (r"\-", "(?=[0-9])"),
+    ("マ", "イナス"),
+    *((era[0], era[1:]) for era in ERAS),
+    ("mtshr", r"(?<![0-9a-z._/-].)(?=元年|\.?[0-9]{1,2}[./年-])"),
+    ("明大昭平令", r"(?<![一-鿿].)(?=\.?[0-9]{1,2}[./-])"),
 )
-"""Where a value may begin: a look at each of these places is far cheaper than at every character."""
+"""Where a value may begin, by its first character: a look at these places is far cheaper than at every character."""
 
 
 class Value(msgspec.Struct, frozen=True, array_like=True):
@@ -74,7 +99,7 @@ class Value(msgspec.Struct, frozen=True, array_like=True):
     end: int
     key: str
     kind: str
-    """`date`, `amount`, `ordinal`, `phone` or `document_number`."""
+    """`date`, `time`, `amount`, `ordinal`, `phone` or `document_number`."""
     wider: tuple[str, ...] = ()
     """Of a date: its month, its year and the day of any year."""
     in_kanji: bool = False
@@ -93,17 +118,19 @@ class Values:
         """Compile."""
         self._units = units
         self._known: dict[str, Value | None] = {}
-        before = f"(?P<before>(?:{units.words_before}) ?)?" if units.words_before else "(?P<before>(?!))?"
+        before = f"(?P<before>(?:{'|'.join(units.words_before)}) ?)?" if units.words_before else "(?P<before>(?!))?"
         amount = (
             rf"(?P<amount>(?P<sign>(?<![0-9a-z])-|マイナス ?)?{before}{_FREE}"
             rf"(?P<number>{_NUMBER})(?P<unit>{units.expression}))"
         )
-        self._expression = re.compile("|".join((_PHONE, _DATE, _HOURS, _RANK, _MONEY, amount)))
-        ends = "".join(sorted({re.escape(spelling[0]) for spelling in units.spellings} | set("年月 ")))
-        in_kanji = (
-            f"(?<![{_D}])[{_K}百千][{_K}百千万億兆]{{0,{LONGEST}}}(?=[{ends}])"  # bounded: it is looked for everywhere
-        )
-        self._start = re.compile("|".join((*_PLACES, in_kanji, units.words_before or "(?!)")))
+        self._expression = re.compile("|".join((_PHONE, _DATE, _TIME, _HOURS, _RANK, _MONEY, amount, _COMPACT)))
+        ends = "".join(sorted({re.escape(spelling[0]) for spelling in units.spellings} | set("年月時 ")))
+        in_kanji = f"(?<![{_D}].)[{_D}]{{0,{LONGEST}}}(?=[{ends}])"  # bounded: it is looked for everywhere
+        places = [*_PLACES, (f"{_K}百千壱弐参拾", in_kanji), *((word[0], word[1:]) for word in units.words_before)]
+        # One set of characters in front: only so the regular expression skips from place to place.
+        first = "".join(characters for characters, _ in places)
+        rest = "|".join(f"(?<=[{characters}]){rest}" for characters, rest in places)
+        self._start = re.compile(f"[{first}](?:{rest})")
         self._document = re.compile(_DOCUMENT)
 
     def find(self, folded: str) -> list[Value]:
@@ -135,8 +162,10 @@ class Values:
         return known and Value(start, match.end(), known.key, known.kind, known.wider, known.in_kanji)
 
     def _value(self, match: re.Match[str]) -> Value | None:
-        if match["date"]:
+        if match["date"] or match["compact"]:
             return _date(match)
+        if match["time"]:
+            return _time(match)
         if match["phone"]:
             return _phone(match)
         if match["hours"]:
@@ -180,8 +209,8 @@ def _date(match: re.Match[str]) -> Value | None:
             return None
         return Value(*match.span(), f"{month:02}-{day:02}", "date", (), _kanji(part["am"]))
     year = _year(part)
-    month_text = part["em"] or part["m"] or part["lm"] or part["nm"] or part["lem"]
-    day_text = part["ed"] or part["d"] or part["ld"] or part["nd"] or part["led"]
+    month_text = part["em"] or part["m"] or part["lm"] or part["nm"] or part["sm"] or part["lem"] or part.get("cm")
+    day_text = part["ed"] or part["d"] or part["ld"] or part["nd"] or part["led"] or part.get("cd")
     if not 1 <= year <= 9999:
         return None
     if month_text is None:
@@ -210,12 +239,27 @@ _WHOLE_DATE = re.compile(_DATE)
 
 
 def _year(part: dict[str, str | None]) -> int:
-    if western := part["y"] or part["ny"]:
+    if western := part["y"] or part["ny"] or part["sy"] or part.get("cy"):
         return _small(western)
-    era = part["era"] or _SIGNS.get(part["sign_of_era"] or "") or _LETTERS[part["l"] or part["le"] or ""]
+    sign = _SIGNS.get(part["sign_of_era"] or "")
+    era = part["era"] or part["long"] or sign or _LETTERS[part["l"] or part["le"] or ""]
     count_text = part["ey"] or part["ly"] or part["ley"] or ""
     count = 1 if count_text == "元" else _small(count_text)
     return ERAS[era].year + count - 1 if count else 0
+
+
+def _time(match: re.Match[str]) -> Value | None:
+    """Read a time of day; without 午前 or 午後 the hours are those of 24."""
+    part = match.groupdict()
+    hour = _small(part["th"] or part["ch"]) if (part["th"] or part["ch"]) not in ("〇", "零") else 0
+    minute = 30 if part["th2"] else _small(part["tm"] or part["cmin"])
+    if (part["half"] or part["pm"]) and hour >= 12:
+        return None
+    if (part["half"] or "").startswith("午後") or part["pm"] == "p":
+        hour += 12
+    if hour > 24 or minute > 59:
+        return None
+    return Value(*match.span(), f"{hour:02}:{minute:02}", "time", (), not part["half"] and _kanji(part["th"] or "0"))
 
 
 def _small(text: str | None) -> int:

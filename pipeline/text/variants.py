@@ -19,6 +19,9 @@ KANJI_VARIANTS: dict[str, str] = {pair[0]: pair[1] for pair in _TABLES["kanji"].
 COMPANY_FORMS: dict[str, str] = _TABLES["company_forms"]
 """What stands in brackets (㈱ is (株) after NFKC) and the form written out."""
 
+WRITTEN_OUT: dict[str, str] = _TABLES["company_words"]
+"""Short forms that stand without brackets."""
+
 ALWAYS_WRITTEN_OUT = frozenset(_TABLES["company_forms_always"])
 WRITTEN_OUT_BEFORE_A_NAME = frozenset(_TABLES["company_forms_before_a_name"])
 
