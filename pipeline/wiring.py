@@ -65,6 +65,8 @@ class Configuration:
         families = class_families([settings.ontology] if settings.ontology else [])
         self.vocabulary = Vocabulary(families, self.identifiers)
         self.text_facts = TextFacts(load_relations(given), self.vocabulary)
+        self.patterns_version = TextFacts(self.text_facts.relations, Vocabulary(families, patterns)).version
+        """Without the codes of the dictionary, which has a version of its own."""
         self.ranking: RankingModel = load_ranking(settings.ranking)
 
 
@@ -177,7 +179,7 @@ def versions(configuration: Configuration, analyzer: Analyzer, embedder: Embedde
         "analyzer": analyzer.version,
         "dictionary": analyzer.dictionary,
         "embedder": embedder.model,
-        "patterns": configuration.text_facts.version,
+        "patterns": configuration.patterns_version,
     }
 
 

@@ -22,9 +22,9 @@ BODIES = {
 }
 
 
-def settings(folder: Path, *words: str) -> Settings:
+def settings(folder: Path, *words: str, header: str = "word") -> Settings:
     path = folder / "words.csv"
-    path.write_text("\n".join(["word", *words]) + "\n", encoding="utf-8")
+    path.write_text("\n".join([header, *words]) + "\n", encoding="utf-8")
     given: dict[str, Any] = {"data": folder / "data", "analyzer": "ginza", "embedder": "none", "workers": 1}
     return Settings.model_validate({**given, "dictionary": path} if words else given)
 
@@ -68,6 +68,28 @@ async def test_only_the_holders_of_changed_words_are_done_again(tmp_path: Path) 
         async with open_embedded(settings(tmp_path, "ガレリア号", "無い言葉")) as runtime:
             assert runtime.recovered == 0 and await terms(runtime) == after
     assert said(logs) == []
+
+    async with open_embedded(settings(tmp_path)) as runtime:  # taken away again
+        assert await terms(runtime) == before
+        assert await runtime.digest() == digest
+
+
+@pytest.mark.models
+async def test_codes_are_words_of_the_dictionary_too(tmp_path: Path) -> None:
+    async with open_embedded(settings(tmp_path)) as runtime:
+        await load(runtime)
+        before = await terms(runtime)
+        digest = await runtime.digest()
+
+    changed = settings(tmp_path, "ガレリア号,code", header="word,kind")
+    with structlog.testing.capture_logs() as logs:
+        async with open_embedded(changed) as runtime:
+            after = await terms(runtime)
+            assert runtime.outdated == []
+            async with runtime.live() as indexes:
+                found = {c.document.rsplit("/", 1)[-1]: c.analysis.identifiers async for c in indexes.chunks.scan()}
+    assert [(e["event"], e["words"], e["documents"]) for e in said(logs)] == [("dictionary_changed", 1, 2)]
+    assert found["one"] == ("ガレリア号",) and after["two"] == before["two"]
 
     async with open_embedded(settings(tmp_path)) as runtime:  # taken away again
         assert await terms(runtime) == before
