@@ -24,9 +24,10 @@ from pathlib import Path
 
 import schemas
 from ops.sudachi_lexicon import Word, words
-from pipeline.text.morphemes import plain_term
+from pipeline.text.morphemes import Morphemes, plain_term
 from pipeline.text.normalize import fold
 from pipeline.text.patterns import load_identifiers
+from pipeline.text.spellings import Spellings
 from pipeline.text.terms import TermAnalyzer
 
 TARGET = Path(schemas.__file__).parent / "synonyms" / "spellings.tsv"
@@ -54,12 +55,13 @@ _AS_HIRAGANA = {code + 0x60: code for code in range(ord("ぁ"), ord("ゖ") + 1)}
 _CONTENT = {"名詞", "形状詞", "動詞", "形容詞"}
 
 
-class Spellings:
+class Found:
     """Collects spellings of words, and leaves out those of two words."""
 
     def __init__(self, lexicon: Iterable[Word]) -> None:
         """Take all words of the dictionary."""
-        self._analyzer = TermAnalyzer(load_identifiers())
+        without = Morphemes(table=Spellings({}, {}, {}))  # the table that is there would change the terms
+        self._analyzer = TermAnalyzer(load_identifiers(), morphemes=without)
         self.named: dict[str, list[Word]] = defaultdict(list)
         for word in lexicon:
             self.named[word.surface].append(word)
@@ -116,7 +118,7 @@ def without_okurigana(surface: str) -> Iterator[str]:
                 yield stem + ending
 
 
-def okurigana(spellings: Spellings) -> None:
+def okurigana(spellings: Found) -> None:
     """Add what is spelled with less okurigana."""
     for word in spellings.content():
         if not _OKURIGANA.fullmatch(word.surface) or not (term := spellings.term(word.surface)):
@@ -139,7 +141,7 @@ def okurigana(spellings: Spellings) -> None:
             spellings.add(terms, term)
 
 
-def _may_be_one(term: str, spelled: str, word: Word, spellings: Spellings) -> bool:
+def _may_be_one(term: str, spelled: str, word: Word, spellings: Found) -> bool:
     """Say whether a spelling of one term may become the word's: not one that is a name, but for verbs of two (割込)."""
     found = spellings.named.get(spelled, ())
     name = any(other.pos[1] == "固有名詞" for other in found)
@@ -148,7 +150,7 @@ def _may_be_one(term: str, spelled: str, word: Word, spellings: Spellings) -> bo
     return not name or len(_KANA_GROUP.findall(word.surface)) > 1
 
 
-def _ends_alike(surface: str, spelled: str, last: str, spellings: Spellings) -> bool:
+def _ends_alike(surface: str, spelled: str, last: str, spellings: Found) -> bool:
     """Say whether a spelling's last part is the word's: 打固る reads as 固まる and is not 打ち固める."""
     match = _LAST.search(surface)
     if match is None:
@@ -156,7 +158,7 @@ def _ends_alike(surface: str, spelled: str, last: str, spellings: Spellings) -> 
     return spelled[-1] == match.group(1) or last == spellings.term(match.group())
 
 
-def known_but_split(spellings: Spellings) -> None:
+def known_but_split(spellings: Found) -> None:
     """Add spellings that the dictionary has with their normalized form, where the analysis still sees parts (打切)."""
     for word in spellings.content():
         if word.normalized != word.surface and word.pos[0] == "名詞" and _KANJI.match(word.surface):
@@ -165,7 +167,7 @@ def known_but_split(spellings: Spellings) -> None:
                 spellings.add(terms, spellings.term(word.normalized))
 
 
-def kana_and_kanji(spellings: Spellings) -> None:
+def kana_and_kanji(spellings: Found) -> None:
     """Add nouns in kanji that are written in kana, too: うどん and 饂飩."""
     alike: dict[tuple[str, int], set[str]] = defaultdict(set)
     sounds: dict[str, set[str]] = defaultdict(set)
@@ -183,14 +185,16 @@ def kana_and_kanji(spellings: Spellings) -> None:
             spellings.add((kana,), next(iter(kanji)))
 
 
-def katakana(spellings: Spellings) -> None:
+def katakana(spellings: Found) -> None:
     """Add words in katakana in their parts, with and without the last long vowel."""
     for word in spellings.content():
         surface = word.surface
         if word.pos[0] != "名詞" or not _KATAKANA.fullmatch(surface) or not (term := spellings.term(surface)):
             continue
-        if surface.endswith("ー") and len(parts := spellings.terms(surface[:-1])) > 1:
-            spellings.add(parts, term)
+        if surface.endswith("ー") and surface[:-1] not in spellings.named:
+            parts = spellings.terms(surface[:-1])
+            if len(parts) > 1 or parts[0] not in spellings.known:
+                spellings.add(parts, term)
         for cut in range(2, len(surface) - 1) if len(surface) > 4 else ():
             left, right = surface[:cut], surface[cut:]
             if _is_noun(left, spellings) and _is_noun(right, spellings):
@@ -199,7 +203,7 @@ def katakana(spellings: Spellings) -> None:
                     spellings.add(parts, term)
 
 
-def places(spellings: Spellings) -> None:
+def places(spellings: Found) -> None:
     """Add names with ヶ that the dictionary has, and not with the ケ that folding makes of it."""
     for found in list(spellings.named.values()):
         word = found[0]
@@ -208,7 +212,7 @@ def places(spellings: Spellings) -> None:
             spellings.add(spellings.parts(folded), plain_term(fold(word.normalized)[0]))
 
 
-def loan_words(spellings: Spellings) -> None:
+def loan_words(spellings: Found) -> None:
     """Add other spellings of the same sounds in katakana."""
     for word in spellings.content():
         surface = word.surface
@@ -223,7 +227,7 @@ def loan_words(spellings: Spellings) -> None:
                 spellings.add(terms, term)
 
 
-def _is_noun(word: str, spellings: Spellings) -> bool:
+def _is_noun(word: str, spellings: Found) -> bool:
     return any(w.pos[:2] == ("名詞", "普通名詞") for w in spellings.named.get(word, ()))
 
 
@@ -231,7 +235,7 @@ def _is_compound(word: str, terms: Terms) -> bool:
     return len(terms[2]) > max(len(terms[0]), len(terms[1])) and terms[2][:1] == word[:1]
 
 
-def _is_whole(word: Word, spellings: Spellings) -> bool:
+def _is_whole(word: Word, spellings: Found) -> bool:
     return len({other.normalized for other in spellings.named[word.surface] if other.pos[0] in _CONTENT}) == 1
 
 
@@ -250,8 +254,7 @@ def _last(clear: dict[Terms, str], term: str) -> str:
 
 def main() -> None:
     """Write the file."""
-    TARGET.write_text("", encoding="utf-8")  # what is there would change the terms
-    spellings = Spellings(words())
+    spellings = Found(words())
     for collect in (okurigana, known_but_split, kana_and_kanji, katakana, loan_words, places):
         before = len(spellings.found)
         collect(spellings)

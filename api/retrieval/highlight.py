@@ -17,6 +17,7 @@ _RUNS = re.compile(r"[一-鿿々〆]+|[ァ-ヺー]{2,}|[a-z0-9][a-z0-9._/-]*[a-z
 _MOST_SPANS = 64
 _CODE = frozenset(string.ascii_letters + string.digits + "-_")
 """What codes are written with."""
+_SCRIPTS = (re.compile("[一-鿿々〆]").match, re.compile("[ァ-ヺー]").match)
 _DIGITS = frozenset(string.digits)
 
 
@@ -67,7 +68,28 @@ async def highlighted(
 def _look(passage: Passage, sought: _Sought) -> _LookedAt:
     folded, offsets = fold(passage.text)
     there = [word for word in sought.words if word in folded]
-    return _LookedAt(passage, offsets, {word: places for word in there if (places := occurrences(folded, word))})
+    found = {word: places for word in there if (places := occurrences(folded, word))}
+    for word in found.keys() & sought.terms:
+        inside = [place for place in found[word] if _goes_on(folded, place)]
+        if inside and len(found[word]) > _standing(passage, word):
+            found[word] = [place for place in found[word] if place not in inside]
+    return _LookedAt(passage, offsets, found)
+
+
+def _standing(passage: Passage, term: str) -> int:
+    """Return how often a term stands in the text; of texts that came from records, whether it does."""
+    return passage.sequence.count(term) if passage.sequence else int(term in passage.unordered)
+
+
+def _goes_on(folded: str, place: tuple[int, int]) -> bool:
+    """Say whether the same script goes on before or behind the place: there it may be a part of a word (日 of 日本)."""
+    start, end = place
+    return any(
+        script(folded[at - 1]) and script(folded[at])
+        for script in _SCRIPTS
+        for at in (start, end)
+        if 0 < at < len(folded)
+    )
 
 
 def _sought(question: AnalyzedQuestion) -> _Sought:

@@ -9,7 +9,7 @@ import msgspec
 
 from pipeline.text.dictionary import UserDictionary, UserWord
 from pipeline.text.identifiers import IdentifierPattern, Identifiers
-from pipeline.text.morphemes import Morphemes, plain_term
+from pipeline.text.morphemes import Morphemes, usual_term
 from pipeline.text.questions import QuestionAnalyzer
 from pipeline.text.readings import Readings
 from pipeline.text.synonyms import SynonymGroup
@@ -65,7 +65,7 @@ class LexicalAnalysis:
         self.readings = Readings(own)
         if lexicon.dictionary.words:
             headwords = lexicon.dictionary.headwords
-            parts = {plain_term(w.word): found for w in headwords.values() if (found := _parts(w, plain))}
+            parts = {usual_term(w.word): found for w in headwords.values() if (found := _parts(w, plain))}
             self.terms = TermAnalyzer(lexicon.identifiers, units, Morphemes(own), parts)
             groups = _groups(lexicon.dictionary, self.terms)
         self.questions = QuestionAnalyzer(self.terms, groups)
@@ -113,7 +113,7 @@ def _parts(word: UserWord, plain: TermAnalyzer) -> tuple[str, ...]:
 def _groups(dictionary: UserDictionary, terms: TermAnalyzer) -> list[SynonymGroup]:
     def first(word: str) -> tuple[str, ...]:
         found = terms.analyze(word).terms
-        return found[:1] if plain_term(word) in found[:1] else found
+        return found[:1] if usual_term(word) in found[:1] else found
 
     groups = [
         SynonymGroup(tuple(first(word) for word in (one.word, *one.synonyms)), one.weight) for one in dictionary.words

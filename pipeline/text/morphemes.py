@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pipeline.text.normalize import drop_long_vowels
-from pipeline.text.spellings import SEPARATOR, SEPARATORS, spellings
+from pipeline.text.spellings import SEPARATOR, SEPARATORS, Spellings, spellings
 from pipeline.text.variants import KANJI_VARIANTS, katakana_form, usual_words
 
 if TYPE_CHECKING:
@@ -57,8 +57,9 @@ class Morphemes:
     The dictionary is opened at first use (about 50 ms) and is mapped, not read.
     """
 
-    def __init__(self, user_dictionary: bytes = b"") -> None:
-        """Take a compiled user dictionary, if there is one."""
+    def __init__(self, user_dictionary: bytes = b"", table: Spellings | None = None) -> None:
+        """Take a compiled user dictionary, if there is one, and the other ways of writing words: the product's own."""
+        self.spellings = spellings() if table is None else table
         self._user_dictionary = user_dictionary
         self._own = threading.local()
         self._lock = threading.Lock()
@@ -77,15 +78,23 @@ class Morphemes:
     def entry(self, morpheme: "Morpheme") -> Entry:
         """Return what a morpheme gives, and remember it."""
         if not morpheme.is_oov() and morpheme.word_id() != _JOINED:
-            entry = self.entries[morpheme.word_id()] = entry_of(morpheme)
+            entry = self.entries[morpheme.word_id()] = self._entry_of(morpheme)
             return entry
         key = morpheme.surface(), morpheme.part_of_speech_id()
         found = self._unknown.get(key)
         if found is None:
             if len(self._unknown) > _REMEMBERED:
                 self._unknown.clear()
-            found = self._unknown[key] = entry_of(morpheme)
+            found = self._unknown[key] = self._entry_of(morpheme)
         return found
+
+    def _entry_of(self, morpheme: "Morpheme") -> Entry:
+        surface, table = morpheme.surface(), self.spellings
+        if surface in SEPARATORS:
+            return Entry(False, SEPARATOR, False, "", "")
+        entry = _entry(surface, morpheme.normalized_form(), tuple(morpheme.part_of_speech()))
+        term = table.words.get(entry.term, entry.term)
+        return entry._replace(term=term, opens=table.opening.get(term))
 
     def _open(self) -> "Tokenizer":
         with self._lock:
@@ -104,16 +113,6 @@ def open_dictionary(user_dictionary: bytes = b"") -> "Dictionary":
         path = Path(folder) / "user.dic"
         path.write_bytes(user_dictionary)
         return Dictionary(config=Config(system="core", user=[str(path)]))
-
-
-def entry_of(morpheme: "Morpheme") -> Entry:
-    """Work out what a morpheme gives; `Morphemes.entry` remembers it."""
-    surface = morpheme.surface()
-    if surface in SEPARATORS:
-        return Entry(False, SEPARATOR, False, "", "")
-    entry = _entry(surface, morpheme.normalized_form(), tuple(morpheme.part_of_speech()))
-    after = spellings().opening.get(entry.term)
-    return entry._replace(opens=after) if after else entry
 
 
 def _entry(surface: str, normalized: str, levels: tuple[str, ...]) -> Entry:
@@ -161,7 +160,12 @@ def plain_term(form: str) -> str:
         term = _OF_PLACE.sub("が", term)
     if "々" in term:
         term = _REPEATED.sub(r"\1\1", term)
-    term = _usual_terms().get(term, term)
+    return _usual_terms().get(term, term)
+
+
+def usual_term(form: str) -> str:
+    """Return the index term of a normalized form whose spelling may be another way of writing a word."""
+    term = plain_term(form)
     return spellings().words.get(term, term)
 
 

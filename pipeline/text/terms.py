@@ -12,7 +12,7 @@ import msgspec
 from pipeline.text.identifiers import Identifier, Identifiers, as_mentions
 from pipeline.text.morphemes import Entry, Morphemes
 from pipeline.text.normalize import fold, matching_form, source_span
-from pipeline.text.spellings import LONGEST, SEPARATORS, SPELLINGS_VERSION, Whole, spellings
+from pipeline.text.spellings import LONGEST, SEPARATORS, SPELLINGS_VERSION, Whole
 from pipeline.text.units import Units, product_units
 from pipeline.text.values import Value, Values, as_date
 from schemas.document import Analysis, Token
@@ -181,7 +181,9 @@ class TermAnalyzer:
         for at in [n for n, one in enumerate(entries[:-1]) if one.opens and entries[n + 1].term in one.opens]:
             if not found or found[-1].end <= at:
                 following = range(at, min(at + LONGEST, len(entries)))
-                whole = spellings().whole(((entries[n].term, morphemes[n].surface()) for n in following), at)
+                whole = self.morphemes.spellings.whole(
+                    ((entries[n].term, morphemes[n].surface()) for n in following), at
+                )
                 found += [whole] if whole else []
         return found
 

@@ -62,6 +62,20 @@ def test_variants_meet(one: str, other: str) -> None:
     assert _terms(one) == _terms(other) != ()
 
 
+@pytest.mark.parametrize(
+    ("text", "terms"),
+    [
+        ("書込の設定", ("書き込み", "設定")),  # not 書 and 込み: these are in 図書 and 税込み, too
+        ("データ・ベースの移行", ("データ", "データベース", "ベース", "移行")),
+        ("データ・設備", ("データ", "設備")),
+        ("関ヶ原と関が原", ("関が原", "関が原")),
+    ],
+)
+def test_a_word_in_several_parts_is_one(text: str, terms: tuple[str, ...]) -> None:
+    assert _terms(text) == terms
+    assert tuple(token.term for token in ANALYZER.tokens_with_offsets(text)) == terms
+
+
 @pytest.mark.parametrize("noun", ["見回り", "見張り", "出迎え", "似通い", "煮え立ち", "入り混じり"])
 def test_two_verbs_that_make_a_noun_give_that_noun(noun: str) -> None:
     assert noun in _terms(noun)
