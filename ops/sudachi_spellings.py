@@ -35,6 +35,7 @@ Terms = tuple[str, ...]
 _OKURIGANA = re.compile("(?=.*[一-鿿].*[一-鿿])(?=.*[ぁ-ん])[一-鿿ぁ-ん]{3,8}")
 _KANA_GROUP = re.compile("([ぁ-ん]+)")
 _KANJI = re.compile("[一-鿿]+")
+_HAN = re.compile("[一-鿿]")
 _LAST = re.compile("([一-鿿])[ぁ-ん]*$")
 _NUMBER_OR_CODE = re.compile("[0-9a-z]")
 _KATAKANA = re.compile("[ァ-ヺー]{4,}")
@@ -88,6 +89,8 @@ class Found:
         """Note that a spelling is of a word."""
         if any(map(_NUMBER_OR_CODE.search, (*spelled, term))):
             return
+        if _HAN.search("".join(spelled)) and len(_HAN.findall("".join(spelled))) != len(_HAN.findall(term)):
+            return  # something is missing that is no okurigana: 引っくり返す is not 引返す
         if term and term not in spelled and 1 <= len(spelled) <= _MOST_PARTS:
             self.found[spelled].add(term)
 
