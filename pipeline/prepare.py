@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -24,6 +24,8 @@ from schemas.record import Record
 __all__ = ["Prepared", "Preparer", "Refused", "content_hash", "passage"]
 
 T = TypeVar("T")
+KEPT_AFTER = 128
+"""Texts after which what the models made is kept: a document of thousands of passages goes on there after a restart."""
 PLAIN = "点検を行った。"
 """What every model can take."""
 
@@ -200,9 +202,9 @@ class Preparer:
         keys = {text: content_hash(text) for text in passages}
         known = await self._cache.get(self._vectors_kind, list(keys.values()))
         missing = [text for text, key in keys.items() if key not in known]
-        if missing:
-            computed = await _asked(self._embedder.passages(missing, lane=lane))
-            fresh = {keys[text]: vector for text, vector in zip(missing, computed, strict=True)}
+        for part in _parts(missing):
+            computed = await _asked(self._embedder.passages(part, lane=lane))
+            fresh = {keys[text]: vector for text, vector in zip(part, computed, strict=True)}
             await self._cache.put(self._vectors_kind, fresh)
             known = known | fresh
         return [known[keys[text]] for text in passages]
@@ -225,11 +227,15 @@ class Preparer:
             known = await self._cache.get(kind, list(keys.values()))
         found = {text: msgspec.msgpack.decode(known[key], type=of) for text, key in keys.items() if key in known}
         missing = [text for text in keys if text not in found]
-        if missing:
-            computed = dict(zip(missing, await _asked(compute(missing)), strict=True))
+        for part in _parts(missing):
+            computed = dict(zip(part, await _asked(compute(part)), strict=True))
             await self._cache.put(kind, {keys[text]: msgspec.msgpack.encode(value) for text, value in computed.items()})
             found.update(computed)
         return found
+
+
+def _parts(texts: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (texts[start : start + KEPT_AFTER] for start in range(0, len(texts), KEPT_AFTER))
 
 
 async def _asked(answer: Awaitable[T]) -> T:

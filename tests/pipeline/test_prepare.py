@@ -24,6 +24,8 @@ class Meeting(StubAnalyzer):
     """Tokens and mentions of one batch meet: neither is answered before the other is asked for."""
 
     met: asyncio.Barrier | None = None
+    asked = 0
+    """Texts whose mentions were asked for."""
 
     async def tokens(self, texts: Sequence[str], *, lane: Lane = "live") -> list[Analysis]:
         await self._meet()
@@ -31,6 +33,7 @@ class Meeting(StubAnalyzer):
 
     async def mentions(self, texts: Sequence[str], *, lane: Lane = "live") -> list[tuple[Mention, ...]]:
         await self._meet()
+        self.asked += len(texts)
         return await super().mentions(texts, lane=lane)
 
     async def _meet(self) -> None:
@@ -94,3 +97,18 @@ async def test_a_model_that_fails_on_mentions_is_told(
     analyzer.faults.fails_on = lambda text: "ポンプ" in text
     with pytest.raises(ModelFailed):
         await stage.analyzed(records("ポンプの異音。"), "live", beside=8)
+
+
+async def test_what_was_made_of_a_long_document_is_kept_when_it_breaks_off(
+    preparer: tuple[Preparer, Meeting],
+) -> None:
+    stage, analyzer = preparer
+    long = records("\n\n".join(f"## 第{n}節\n\n設備{n}の記録。" for n in range(500)) + "\n\n## 終節\n\nポンプの異音。")
+    (prepared,) = await stage.analyzed(long, "live", beside=0)
+    assert isinstance(prepared, Prepared) and len(prepared.chunks) > 500
+    analyzer.faults.fails_on = lambda text: "ポンプ" in text
+    with pytest.raises(ModelFailed):
+        await stage.mention([prepared], "live")
+    analyzer.faults.fails_on, analyzer.asked = None, 0
+    await stage.mention([prepared], "live")
+    assert 0 < analyzer.asked < 200
