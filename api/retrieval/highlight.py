@@ -17,7 +17,6 @@ _RUNS = re.compile(r"[一-鿿々〆]+|[ァ-ヺー]{2,}|[a-z0-9][a-z0-9._/-]*[a-z
 _MOST_SPANS = 64
 _CODE = frozenset(string.ascii_letters + string.digits + "-_")
 """What codes are written with."""
-_SCRIPTS = (re.compile("[一-鿿々〆]").match, re.compile("[ァ-ヺー]").match)
 _DIGITS = frozenset(string.digits)
 
 
@@ -35,9 +34,17 @@ class _Sought(msgspec.Struct, frozen=True):
 
     words: tuple[str, ...]
     terms: frozenset[str]
-    showing: dict[str, tuple[tuple[str, ...], tuple[str, ...]]]
-    """The words that show a term where they are marked: those that begin with it, and those that hold what the question
-    writes for it, where that is something else."""
+    spelled: dict[str, list[str]]
+    """What the question writes for a term, where that is something else."""
+
+    def shown(self, term: str, found: Mapping[str, Sequence[object]]) -> int:
+        """Return how often words were found that show a term where they are marked: those that begin with it, and
+        those that hold what the question writes for it."""
+        shown = max([len(places) for word, places in found.items() if word.startswith(term)], default=0)
+        if spellings := self.spelled.get(term):
+            written = [len(places) for word, places in found.items() if any(one in word for one in spellings)]
+            shown += max(written, default=0)
+        return shown
 
 
 class _LookedAt(msgspec.Struct, frozen=True):
@@ -46,6 +53,8 @@ class _LookedAt(msgspec.Struct, frozen=True):
     passage: Passage
     offsets: Sequence[int]
     found: dict[str, list[tuple[int, int]]]
+    standing: list[str]
+    """The terms that are looked for, as often as they stand in the text; of texts that came from records, once."""
 
 
 async def highlighted(
@@ -69,65 +78,78 @@ def _look(passage: Passage, sought: _Sought) -> _LookedAt:
     folded, offsets = fold(passage.text)
     there = [word for word in sought.words if word in folded]
     found = {word: places for word in there if (places := occurrences(folded, word))}
+    standing = [*filter(sought.terms.__contains__, passage.sequence), *(sought.terms & passage.unordered)]
     for word in found.keys() & sought.terms:
-        inside = [place for place in found[word] if _goes_on(folded, place)]
-        if inside and len(found[word]) > _standing(passage, word):
-            found[word] = [place for place in found[word] if place not in inside]
-    return _LookedAt(passage, offsets, found)
-
-
-def _standing(passage: Passage, term: str) -> int:
-    """Return how often a term stands in the text; of texts that came from records, whether it does."""
-    return passage.sequence.count(term) if passage.sequence else int(term in passage.unordered)
+        if len(found[word]) > (number := standing.count(word)):
+            alone = [place for place in found[word] if not _goes_on(folded, place)]
+            sure = [
+                place for place in found[word] if place in alone or _neighbours(folded, place, word, passage.sequence)
+            ]
+            found[word] = sure if len(sure) == number else alone
+    return _LookedAt(passage, offsets, found, standing)
 
 
 def _goes_on(folded: str, place: tuple[int, int]) -> bool:
     """Say whether the same script goes on before or behind the place: there it may be a part of a word (日 of 日本)."""
     start, end = place
-    return any(
-        script(folded[at - 1]) and script(folded[at])
-        for script in _SCRIPTS
-        for at in (start, end)
-        if 0 < at < len(folded)
+    return (start > 0 and _same_script(folded[start - 1], folded[start])) or (
+        end < len(folded) and _same_script(folded[end - 1], folded[end])
     )
+
+
+def _neighbours(folded: str, place: tuple[int, int], term: str, sequence: Sequence[str]) -> bool:
+    """Say whether what stands beside a term in the index stands beside the place, too: 塗装 before the 場 of 塗装場."""
+    start, end = place
+    at = -1
+    for _ in range(sequence.count(term)):
+        at = sequence.index(term, at + 1)
+        before, behind = sequence[max(at - 1, 0) : at], sequence[at + 1 : at + 2]
+        if any(folded.startswith(other, start - len(other)) for other in before if len(other) <= start):
+            return True
+        if any(folded.startswith(other, end) for other in behind):
+            return True
+    return False
+
+
+def _same_script(one: str, other: str) -> bool:
+    script = _script(one)
+    return bool(script) and script == _script(other)
+
+
+def _script(character: str) -> str:
+    if "一" <= character <= "鿿" or character in "々〆":
+        return "kanji"
+    return "katakana" if "ァ" <= character <= "ヺ" or character == "ー" else ""
 
 
 def _sought(question: AnalyzedQuestion) -> _Sought:
     words, form = words_of(question), question.form
     terms = frozenset((*form.terms, *question.analysis.identifiers, *(term for term, _ in form.synonyms)))
-    written: dict[str, tuple[str, ...]] = {}
+    spelled: dict[str, list[str]] = {}
     for term, spelling in form.spelled:
-        written[term] = (*written.get(term, ()), *(word for word in words if spelling in word))
-    showing = {term: (tuple(w for w in words if w.startswith(term)), written.get(term, ())) for term in terms}
-    return _Sought(words=words, terms=terms, showing=showing)
+        spelled.setdefault(term, []).append(spelling)
+    return _Sought(words=words, terms=terms, spelled=spelled)
 
 
 def _hides(one: _LookedAt, sought: _Sought) -> bool:
     """Say whether a term stands in the text more often than words are found that show it."""
-    found, standing = one.found, list(filter(sought.terms.__contains__, one.passage.sequence))
-    standing += sought.terms & one.passage.unordered
-    for term in {*standing}:
-        number = standing.count(term)
-        if number > len(found.get(term, ())):  # else the word itself shows it
-            begun, written = sought.showing[term]
-            if number > _most(found, begun) + _most(found, written):
-                return True
+    found = one.found
+    for term in {*one.standing}:
+        number = one.standing.count(term)
+        if number > len(found.get(term, ())) and number > sought.shown(term, found):  # else the word itself shows it
+            return True
     return False
-
-
-def _most(found: Mapping[str, Sequence[object]], words: Iterable[str]) -> int:
-    """Return how often the most frequent of these words was found."""
-    return max([len(found[word]) for word in words if word in found], default=0)
 
 
 def _marked(one: _LookedAt, more: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return merged spans of the words that were found and of `more`, in order."""
-    offsets, spans = one.offsets, {*chain(*one.found.values())}
+    offsets = one.offsets
+    spans: Iterable[tuple[int, int]] = chain(*one.found.values())
     if not isinstance(offsets, range):
-        spans = {source_span(offsets, start, end) for start, end in spans}
+        spans = (source_span(offsets, start, end) for start, end in spans)
     merged: list[tuple[int, int]] = []
     last = -1
-    for start, end in sorted(spans.union(more)):
+    for start, end in sorted([*spans, *more]):
         if start > last:
             merged.append((start, end))
         elif end > last:

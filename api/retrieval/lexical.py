@@ -1,11 +1,11 @@
 """Finding by words: those that were typed, synonyms for less, and where little is found pieces of unknown words."""
 
-import asyncio
 from collections import defaultdict
 from collections.abc import Sequence, Set
 
 import msgspec
 
+from api.retrieval.beside import beside
 from api.retrieval.question import AnalyzedQuestion
 from pipeline.ports.chunk_index import ChunkFilter, ChunkIndex, IndexHit, LexicalQuery
 from pipeline.text.normalize import fold, matching_form
@@ -51,10 +51,7 @@ async def _all(
 ) -> list[list[IndexHit]]:
     """Return what each query finds; they are asked at once, and empty ones not at all. A task costs, too."""
     asked = [query for query in queries if query.terms or query.identifiers]
-    if len(asked) == 1:
-        answers = iter([await chunks.lexical(asked[0], where, limit)])
-    else:
-        answers = iter(await asyncio.gather(*(chunks.lexical(query, where, limit) for query in asked)))
+    answers = iter(await beside(*(chunks.lexical(query, where, limit) for query in asked)) if asked else ())
     return [next(answers) if query.terms or query.identifiers else [] for query in queries]
 
 

@@ -85,8 +85,15 @@ def asked(question: AnalyzedQuestion, alpha: float | None = None) -> RerankQuest
 def seen(passage: Passage) -> RerankPassage:
     """Return the passage as rerankers see it."""
     found = passage.candidate
-    known = {"bm25_rank": found.bm25, "bm25": found.bm25_score, "dense_rank": found.dense, "dense": found.dense_score}
-    signals = {"score": found.score, **{name: float(value) for name, value in known.items() if value is not None}}
+    signals = {"score": found.score}
+    if found.bm25 is not None:
+        signals["bm25_rank"] = float(found.bm25)
+    if found.bm25_score is not None:
+        signals["bm25"] = found.bm25_score
+    if found.dense is not None:
+        signals["dense_rank"] = float(found.dense)
+    if found.dense_score is not None:
+        signals["dense"] = found.dense_score
     return RerankPassage(
         text=passage.text,
         title=found.manifest.title,

@@ -7,6 +7,7 @@ from typing import ParamSpec, TypeVar
 
 import msgspec
 
+from api.retrieval.beside import beside
 from api.retrieval.filters import Where
 from api.retrieval.fusion import Fused, fuse
 from api.retrieval.lexical import find_words, joined
@@ -110,7 +111,7 @@ async def _settled(
 async def _fetch(reader: Reader, question: AnalyzedQuestion, where: ChunkFilter, limit: int) -> _Lists:
     """Ask the index for both lists, and for the chunks that hold each identifier, at once."""
     chunks, asked = reader.indexes.chunks, question.identifiers
-    lexical, dense, *exact = await asyncio.gather(
+    lexical, dense, *exact = await beside(
         find_words(chunks, question, where, limit),
         chunks.dense(question.vector, where, limit) if question.vector else _nothing(),
         *(_holding(chunks, question, name, where, limit) for name in asked),
@@ -133,7 +134,7 @@ async def _holding(
         return found
     within = msgspec.structs.replace(where, identifiers=(name,))
     rest = LexicalQuery(question.lexical.terms, identifiers=tuple(i for i in question.identifiers if i != name))
-    worded, near = await asyncio.gather(
+    worded, near = await beside(
         chunks.lexical(rest, within, limit) if rest.terms or rest.identifiers else _nothing(),
         chunks.dense(question.vector, within, limit) if question.vector else _nothing(),
     )

@@ -81,7 +81,7 @@ class WorkerPool:
 
     async def _enter(self, lane: Lane, cost: int) -> None:
         entry = self._queue.room(lane, cost)
-        if entry.done():  # nearly always
+        if entry is None:  # nearly always
             return
         try:
             await asyncio.wrap_future(entry)

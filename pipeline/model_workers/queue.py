@@ -110,13 +110,17 @@ class WorkQueue:
         self._count = 0
         self._closed = False
 
-    def room(self, lane: Lane, cost: int) -> "Future[None]":
-        """Return a future that is done when so much may be put; first come, first served.
+    def room(self, lane: Lane, cost: int) -> "Future[None] | None":
+        """Take room for so much; where it must be waited for, return a future that is done when it is taken.
 
-        A cost over the whole capacity waits until the lane is empty. A closed queue lets all through.
+        First come, first served. A cost over the whole capacity waits until the lane is empty. A closed queue lets
+        all through.
         """
-        entry: Future[None] = Future()
         with self._lock:
+            if not self._entrance[lane] and self._fits(lane, cost):
+                self._used[lane] += cost
+                return None
+            entry: Future[None] = Future()
             self._entrance[lane].append((cost, entry))
             self._admit(lane)
         return entry
@@ -198,11 +202,12 @@ class WorkQueue:
             return None
         return heapq.heappop(min(heads, key=lambda head: head[0])[1])[2]
 
+    def _fits(self, lane: Lane, cost: int) -> bool:
+        return self._closed or not self._used[lane] or self._used[lane] + cost <= self._capacity
+
     def _admit(self, lane: Lane) -> None:
         entrance = self._entrance[lane]
-        while entrance and (
-            self._closed or not self._used[lane] or self._used[lane] + entrance[0][0] <= self._capacity
-        ):
+        while entrance and self._fits(lane, entrance[0][0]):
             cost, entry = entrance.popleft()
             if entry.set_running_or_notify_cancel():
                 self._used[lane] += cost

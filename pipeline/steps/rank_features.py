@@ -6,6 +6,7 @@ All features are 0 to 1, and more is better. Words count by their inverse docume
 import math
 from collections import defaultdict
 from collections.abc import Sequence
+from functools import lru_cache
 
 import msgspec
 import numpy as np
@@ -209,11 +210,18 @@ def _near(words: _Words, held: Held, places: Ints, last: Ints) -> tuple[Floats, 
     np.minimum.at(least, (first, held.rows[n], held.owners[n]), gaps)
     follows = np.arange(number - 1)
     ordered = (words.neighbours[:, None] / least[follows, follows + 1]).sum(axis=0)
-    one, two = np.triu_indices(number, 1)
+    one, two = _couples(number)
     smaller = np.minimum(words.terms[one], words.terms[two])
     close = (smaller[:, None] / np.minimum(least[one, two], least[two, one]) ** 2).sum(axis=0)
     possible = math.fsum(words.neighbours) or 1.0
     return ordered / possible, np.minimum(1.0, close / possible)
+
+
+@lru_cache(maxsize=64)
+def _couples(number: int) -> tuple[Ints, Ints]:
+    """Return the two rows of each couple of so many terms."""
+    one, two = np.triu_indices(number, 1)
+    return one, two
 
 
 def _run(words: _Words, there: Flags) -> Floats:

@@ -1,8 +1,11 @@
 """What candidates hold of a question, counted once for all features: in arrays with a column for each candidate."""
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import chain
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -16,6 +19,7 @@ from pipeline.text.terms import bigrams
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
+Points = npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
 
 TITLE = 3
 """A word of the title counts as so many of the text."""
@@ -23,7 +27,8 @@ GRAMMAR = re.compile("[ぁ-ゖー]+")
 _MOST_TERMS = 32
 """Of a question: more would cost time, and say nothing that these do not."""
 _ABOVE_CODE_POINTS = 0x110003
-_SLOTS = 1 << 16
+_LAST_BITS = 0xFFFF
+_MIXER = np.uint16(31_421)
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -71,26 +76,27 @@ def asked_of(question: RerankQuestion) -> Asked:
 def held_by(candidates: Sequence[RerankPassage], asked: Asked) -> Held:
     """Return what the candidates hold of it."""
     size = len(candidates)
-    bodies, titles = [one.terms for one in candidates], [one.title_terms for one in candidates]
-    owners, places, rows = _spots(bodies, asked.terms)
-    title_owners, _, title_rows = _spots(titles, asked.terms)
-    texts = [_packed(one.bigrams) for one in candidates]
-    above = [_title_bigrams(one.title, tuple(one.headings)) for one in candidates]
-    lengths = [len(text) for text in (*texts, *above)]
-    pairs = _counted_pairs([text.text for text in (*texts, *above)], lengths, asked.pairs)
+    owners, places, rows, lengths = _spots(
+        [one.terms for one in candidates], [one.title_terms for one in candidates], asked.terms
+    )
+    counted, inner = _counted(rows, owners, len(asked.terms), 2 * size), np.searchsorted(owners, size)
+    texts = [_packed(one.bigrams).text for one in candidates]
+    above = [_title_bigrams(one.title, tuple(one.headings)).text for one in candidates]
+    in_pairs = (np.array([*map(len, texts), *map(len, above)]) + 1) // 3
+    pairs = _counted_pairs((*texts, *above), in_pairs, asked.pairs)
     return Held(
         size=size,
-        owners=owners,
-        places=places,
-        rows=rows,
-        body=_counted(rows, owners, len(asked.terms), size),
-        title=_counted(title_rows, title_owners, len(asked.terms), size),
-        lengths=np.array(list(map(len, bodies))) + TITLE * np.array(list(map(len, titles))),
+        owners=owners[:inner],
+        places=places[:inner],
+        rows=rows[:inner],
+        body=counted[:, :size],
+        title=counted[:, size:],
+        lengths=lengths[:size] + TITLE * lengths[size:],
         pairs=pairs[:, :size],
         title_pairs=pairs[:, size:],
         lengths_in_pairs=np.array([len(one.bigrams) for one in candidates]),
-        title_lengths_in_pairs=np.array(lengths[size:]),
-        characters=_characters([f"{text.text} {title.text}" for text, title in zip(texts, above, strict=True)], asked),
+        title_lengths_in_pairs=in_pairs[size:],
+        characters=_characters([f"{text} {title}" for text, title in zip(texts, above, strict=True)], asked),
     )
 
 
@@ -98,28 +104,35 @@ def _rows(items: Iterable[str]) -> dict[str, int]:
     return {item: row for row, item in enumerate(dict.fromkeys(items))}
 
 
-def _spots(texts: Sequence[Sequence[str]], terms: tuple[str, ...]) -> tuple[Ints, Ints, Ints]:
-    """Return where terms stand: whose they are, how many terms are before them there, and their rows."""
-    at, rows = _found(np.concatenate([hashes_of(text) for text in texts]), hashes_of(terms))
-    lengths = np.array(list(map(len, texts)))
+def _spots(
+    bodies: Sequence[Sequence[str]], titles: Sequence[Sequence[str]], terms: tuple[str, ...]
+) -> tuple[Ints, Ints, Ints, Ints]:
+    """Return where terms stand (whose they are, bodies before titles; how many terms are before them there; their
+    rows), and how many terms each one has."""
+    above = np.fromiter(map(hash, chain.from_iterable(titles)), np.int64)  # a few each: at once
+    numbers, asked = np.concatenate([*map(hashes_of, bodies), above]), hashes_of(terms)
+    likely = np.flatnonzero(_slots_of(asked & _LAST_BITS).take(numbers & _LAST_BITS))
+    at, rows = _among(likely, numbers[likely], asked)
+    lengths = np.array([*map(len, bodies), *map(len, titles)])
     ends = np.cumsum(lengths)
     owners = np.searchsorted(ends, at, side="right")
-    return owners, at - (ends - lengths)[owners], rows
+    return owners, at - (ends - lengths)[owners], rows, lengths
 
 
-def _found(numbers: Ints, asked: Ints) -> tuple[Ints, Ints]:
-    """Return where asked numbers stand among many, in order, and which of them.
+def _slots_of(last_bits: npt.NDArray[Any]) -> Flags:
+    """Return a table that tells of nearly all numbers, by their last bits, that they are not asked for."""
+    slots = np.zeros(_LAST_BITS + 1, np.bool_)
+    slots[last_bits] = True
+    return slots
 
-    Their last bits tell of nearly all others that they are not asked for; what is left is looked up.
-    """
-    likely = np.zeros(_SLOTS, np.bool_)
-    likely[asked & (_SLOTS - 1)] = True
-    at = np.flatnonzero(likely[numbers & (_SLOTS - 1)])
+
+def _among(at: Ints, numbers: Ints, asked: Ints) -> tuple[Ints, Ints]:
+    """Keep the places whose numbers are asked for; return also which of them each is."""
     order = np.argsort(asked)
-    near = np.searchsorted(asked, numbers[at], sorter=order)
+    near = np.searchsorted(asked, numbers, sorter=order)
     near[near == len(asked)] = 0
     rows = order[near]
-    same = asked[rows] == numbers[at]
+    same = asked[rows] == numbers
     return at[same], rows[same]
 
 
@@ -128,22 +141,38 @@ def _counted(rows: Ints, owners: Ints, number: int, size: int) -> Ints:
     return np.bincount(rows * size + owners, minlength=number * size).reshape(number, size)
 
 
-def _counted_pairs(texts: Sequence[str], lengths: Sequence[int], wanted: dict[str, int]) -> Ints:
+def _counted_pairs(texts: Sequence[str], lengths: Ints, wanted: dict[str, int]) -> Ints:
     """Count the wanted pairs in each text of so many pairs: all texts as one row of numbers."""
-    at, rows = _found(_codes(" ".join(filter(None, texts))), _codes(" ".join(wanted)))
+    first, second = _points(" ".join(filter(None, texts)))
+    asked_first, asked_second = _points(" ".join(wanted))
+    likely = np.flatnonzero(_slots_of(_mixed(asked_first, asked_second)).take(_mixed(first, second)))
+    at, rows = _among(likely, _codes(first[likely], second[likely]), _codes(asked_first, asked_second))
     owners = np.searchsorted(np.cumsum(lengths), at, side="right")
     return _counted(rows, owners, len(wanted), len(texts))
 
 
-def _codes(pairs: str) -> Ints:
-    """Return each pair of a text of pairs as one number; each has its own, and its last bits come from both."""
-    points = np.frombuffer(pairs.encode("utf-32-le", "surrogatepass"), np.uint32)
-    return points[::3].astype(np.int64) * _ABOVE_CODE_POINTS + points[1::3]
+def _points(pairs: str) -> tuple[Points, Points]:
+    """Return the first and the second characters of a text of pairs, as numbers: of 16 bits where all are."""
+    points: Points = np.frombuffer(pairs.encode("utf-16-le", "surrogatepass"), np.uint16)
+    if len(points) != len(pairs):
+        points = np.frombuffer(pairs.encode("utf-32-le", "surrogatepass"), np.uint32)
+    return points[::3], points[1::3]
+
+
+def _mixed(first: Points, second: Points) -> Points:
+    """Return 16 bits that come from both."""
+    return first.astype(np.uint16, copy=False) * _MIXER + second.astype(np.uint16, copy=False)
+
+
+def _codes(first: Points, second: Points) -> Ints:
+    """Return each pair as one number; each has its own."""
+    return first.astype(np.int64) * _ABOVE_CODE_POINTS + second
 
 
 def _characters(texts: Sequence[str], asked: Asked) -> Flags:
-    found = [[character in text for text in texts] for character in asked.characters]
-    return np.array(found, np.bool_).reshape(len(found), len(texts))
+    found = chain.from_iterable([map(text.__contains__, asked.characters) for text in texts])
+    shape = len(texts), len(asked.characters)
+    return np.fromiter(found, np.bool_, math.prod(shape)).reshape(shape).T
 
 
 def _packed(pairs: Sequence[str]) -> Pairs:

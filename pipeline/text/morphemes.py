@@ -69,11 +69,17 @@ class Morphemes:
         self._unknown: dict[tuple[str, int], Entry] = {}
 
     def tokenize(self, piece: str) -> "MorphemeList":
-        """Return the morphemes of a folded text of at most SUDACHI_MAX_CHARACTERS."""
-        tokenizer: Tokenizer | None = getattr(self._own, "tokenizer", None)
-        if tokenizer is None:
-            tokenizer = self._own.tokenizer = self._open()
-        return tokenizer.tokenize(piece)
+        """Return the morphemes of a folded text of at most SUDACHI_MAX_CHARACTERS.
+
+        Remembers those of the last text: a question's terms and its form look at the same one.
+        """
+        own = self._own
+        if getattr(own, "piece", None) != piece:
+            if not hasattr(own, "tokenizer"):
+                own.tokenizer = self._open()
+            own.morphemes, own.piece = own.tokenizer.tokenize(piece), piece
+        morphemes: MorphemeList = own.morphemes
+        return morphemes
 
     def entry(self, morpheme: "Morpheme") -> Entry:
         """Return what a morpheme gives, and remember it."""

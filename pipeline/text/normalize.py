@@ -71,10 +71,8 @@ def fold(text: str) -> tuple[str, Sequence[int]]:
     else:
         folded, offsets = text, range(len(text) + 1)
     folded, offsets = _fold_case(folded, offsets)
-    if _BAR_AS_LONG_VOWEL.search(folded):
-        folded = _BAR_AS_LONG_VOWEL.sub("ー", folded)
-    if _VARIANT.search(folded):  # str.translate alone would be the slowest step
-        folded = folded.translate(_ONE_TO_ONE)
+    if _VARIANT.search(folded):  # str.translate alone would be the slowest step; dashes are among them
+        folded = _BAR_AS_LONG_VOWEL.sub("ー", folded).translate(_ONE_TO_ONE)
     if "(" in folded or any(short in folded for short in WRITTEN_OUT):
         folded, offsets = _write_out_companies(folded, offsets)
     if "ー" in folded:
