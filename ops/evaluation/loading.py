@@ -2,12 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from http import HTTPStatus
 from pathlib import Path
+from urllib.parse import quote
 
+import httpx
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from ops.connection import Connection, documents
+from ops.connection import ApiProblem, Connection, documents
 from ops.demo_load import indexed
 from ops.evaluation.formats import Place
 from ops.evaluation.golden import Passage
@@ -16,6 +19,7 @@ from pipeline.errors import InvalidConfiguration, NotFound, NotPossible
 from schemas.change_event import NativeEvent
 
 SHOWN = 3
+LOOKED_UP = 200
 
 
 def events(passages: Sequence[Passage], place: Place, occurred_at: str) -> Iterator[NativeEvent]:
@@ -78,6 +82,27 @@ async def check_relevant(connection: Connection, keys: Sequence[str]) -> None:
     raise NotFound(
         f"{connection.where} holds no document of {', '.join(sorted({k.rsplit('/', 1)[0] for k in keys[:SHOWN]}))}: "
         "load the set with --load, or name the profile that holds it with --url or --data"
+    )
+
+
+async def not_there(connection: Connection, keys: Sequence[str], groups: str | None) -> str:
+    """Say which of the first LOOKED_UP documents are not there, or not for these groups; empty when all are."""
+    headers = httpx.Headers({} if groups is None else {"x-shinsen-groups": groups}, encoding="utf-8")
+    away: list[str] = []
+    for key in keys[:LOOKED_UP]:
+        try:
+            await connection.get(f"/v1/documents/{quote(key)}", headers=headers)
+        except ApiProblem as problem:
+            if problem.status != HTTPStatus.NOT_FOUND:
+                raise
+            away.append(key)
+    if not away:
+        return ""
+    more = ", …" if len(away) > SHOWN else ""
+    looked = f" (of {len(keys)} that no question found, {LOOKED_UP} were looked up)" if len(keys) > LOOKED_UP else ""
+    return (
+        f"{len(away)} documents of the set are not there, or not for this asker, and count as not found: "
+        f"{', '.join(away[:SHOWN])}{more}{looked}"
     )
 
 

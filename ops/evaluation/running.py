@@ -14,7 +14,7 @@ from ops.evaluation.configurations import Configuration
 from ops.evaluation.engines import engine
 from ops.evaluation.formats import Place
 from ops.evaluation.golden import GoldenSet
-from ops.evaluation.loading import check_relevant, load
+from ops.evaluation.loading import check_relevant, load, not_there
 from ops.evaluation.ranking import AT_ONCE, TOP_K, Ranker, Ranking, SearchRanker, rank_all
 from ops.profile import read_settings
 from pipeline.errors import InvalidConfiguration
@@ -73,6 +73,12 @@ async def run_all(
             notes += await _prepare(connection, golden, target)
             for configuration in plain:
                 runs[configuration.name] = await _searched(connection, golden, configuration, target, tell)
+            found = {key for run in runs.values() for ranking in run.rankings for key in ranking.documents}
+            graded = {key: None for question in golden.questions for key, grade in question.relevant.items() if grade}
+            if runs and (
+                away := await not_there(connection, [key for key in graded if key not in found], target.groups)
+            ):
+                notes.append(away)
     for configuration in configurations:
         if configuration.engine:
             async with engine(configuration, golden, target.place) as ranker:

@@ -114,6 +114,17 @@ def test_a_bar_for_a_kind_that_nobody_asked_is_wrong_usage(running: Server, beir
     assert result.exit_code == 2 and "no question is of kind 'riddle'" in result.output
 
 
+def test_documents_that_are_not_there_are_named(running: Server, beir: Path, tmp_path: Path) -> None:
+    grades = {"demo/notes/1": 2, "demo/notes/2/old": 1, "demo/notes/8": 1, "demo/notes/9": 0}
+    golden = write_lines(tmp_path / "g.jsonl", {"id": "a", "question": "潤滑油の交換", "relevant": grades})
+    (note,) = shinsen_json("eval", golden, "--url", running.url)["results"]["notes"]
+    assert note == (
+        "2 documents of the set are not there, or not for this asker, and count as not found: "
+        "demo/notes/2/old, demo/notes/8"
+    )
+    assert not asked(running, beir)["results"]["notes"]
+
+
 class Backwards:
     """An engine that ranks by the order of the corpus, from its end."""
 
