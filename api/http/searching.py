@@ -81,7 +81,7 @@ async def search_texts(data: JSONBody[SearchRequest], search_service: Given[Sear
         timings_ms={name: round(seconds * 1000, 2) for name, seconds in timings.items()},
         next=encode(page.next) if page.next else None,
         suggestions=suggestions,
-        warnings=[*question.notes, *reader.notes],
+        warnings=list(dict.fromkeys((*question.notes, *reader.notes))),
         explanation=explained,
     )
 

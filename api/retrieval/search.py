@@ -73,6 +73,8 @@ class _Lists(msgspec.Struct, frozen=True):
     dense: list[IndexHit]
     exact: Counter[str]
     exact_hits: list[IndexHit]
+    unknown: tuple[str, ...]
+    """Asked identifiers that no chunk holds."""
     full: bool
     """True when a list was cut at its limit, so that more may be there."""
 
@@ -105,6 +107,10 @@ async def _settled(
         if stale <= moved:  # what stays stale waits to be collected: asking again would not help
             break
         moved = stale
+    if lists.unknown:
+        reader.notes.append(
+            f"no text that you may see, and that the filters let pass, holds {', '.join(lists.unknown)}"
+        )
     return found, lists.full
 
 
@@ -121,7 +127,8 @@ async def _fetch(reader: Reader, question: AnalyzedQuestion, where: ChunkFilter,
         dense = joined(dense, await chunks.dense(question.vector, within, limit))
     counts = Counter(hit.id for found in exact for hit in found)
     full = any(len(found) >= limit for found in (lexical, dense, *exact))
-    return _Lists(lexical, dense, counts, [hit for found in exact for hit in found], full)
+    unknown = tuple(name for name, found in zip(asked, exact, strict=True) if not found)
+    return _Lists(lexical, dense, counts, [hit for found in exact for hit in found], unknown, full)
 
 
 async def _holding(

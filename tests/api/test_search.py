@@ -34,6 +34,14 @@ async def test_exact_identifiers_come_first(client: httpx.AsyncClient) -> None:
         assert found["query_type"] == "identifier"
 
 
+async def test_an_identifier_that_nothing_holds_is_told(client: httpx.AsyncClient) -> None:
+    said = "no text that you may see, and that the filters let pass, holds "
+    assert (await search(client, "Q-42の停止原因"))["warnings"] == []
+    assert (await search(client, "Q-42とＱ－４２９の停止原因"))["warnings"] == [said + "q-429"]
+    filtered = await search(client, "Q-42の停止原因", filters={"document": "plant/reports/N1"})
+    assert filtered["warnings"] == [said + "q-42"]
+
+
 async def test_highlights_and_spans_are_exact(client: httpx.AsyncClient) -> None:
     found = await search(client, "軸受の潤滑")
     assert found["hits"][0]["highlights"]
