@@ -29,9 +29,7 @@ def words_of_groups() -> dict[int, set[str]]:
 
 def as_terms(groups: dict[int, set[str]], analyzer: TermAnalyzer) -> Iterator[list[str]]:
     """Yield groups of two or more words, as terms; words of several groups are in none, because they are ambiguous."""
-    found = {
-        group: {terms for word in words if (terms := analyzer.analyze(word).terms)} for group, words in groups.items()
-    }
+    found = {group: {terms for word in words if (terms := _terms(word, analyzer))} for group, words in groups.items()}
     home: dict[tuple[str, ...], int] = {}
     several: set[tuple[str, ...]] = set()
     for group, members in found.items():
@@ -42,6 +40,14 @@ def as_terms(groups: dict[int, set[str]], analyzer: TermAnalyzer) -> Iterator[li
         clear = sorted(" ".join(t) for t in members - several if len(t) <= _MOST_TERMS and _tells("".join(t)))
         if len(clear) > 1:
             yield clear
+
+
+def _terms(word: str, analyzer: TermAnalyzer) -> tuple[str, ...]:
+    """Return a word's terms; none where only one is left of several parts: できるだけ is not 出来る."""
+    tokens = analyzer.tokens_with_offsets(word)
+    if len(tokens) == 1 and tokens[0].end - tokens[0].start < len(word):
+        return ()
+    return analyzer.analyze(word).terms
 
 
 def _tells(word: str) -> bool:
