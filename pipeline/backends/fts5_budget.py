@@ -8,6 +8,8 @@ from pipeline.backends.fts5_tokens import CODE_COLUMNS, any_of, indexed_form
 from pipeline.ports.chunk_index import LexicalQuery
 
 GROWS_FROM = 10_000
+_REMEMBERED = 10_000
+"""Tokens of each connection that are in no chunk."""
 
 
 class PostingBudget:
@@ -18,6 +20,9 @@ class PostingBudget:
     allows; the first token and all identifiers always are. The budget grows with the square root of
     the index, so that a token found in 3 % of 100,000 chunks still counts. An index small enough for
     it is searched exactly.
+
+    What no chunk holds is left out, too, most synonyms among it: FTS5 would look for it in each of its segments.
+    That is known of what a connection sees, until it sees another version of the file.
     """
 
     def __init__(self, budget: int) -> None:
@@ -25,6 +30,8 @@ class PostingBudget:
         self._budget = budget
         self._counts: dict[tuple[str, str], int] = {}
         self._size = 0
+        self._absent: dict[apsw.Connection, tuple[int, set[tuple[str, str]]]] = {}
+        """Of each connection: the version that it saw last, and tokens that were in no chunk there."""
 
     def match(self, connection: apsw.Connection, query: LexicalQuery) -> tuple[str, frozenset[str], frozenset[str]]:
         """Return the FTS5 expression of the tokens that are worth it, empty when there are none; and the terms and
@@ -33,15 +40,18 @@ class PostingBudget:
         bigrams = [token for token in dict.fromkeys(query.bigrams) if token]
         size = connection.execute("SELECT max(n) FROM chunk").get or 0
         asked = frozenset(terms), frozenset(bigrams)
+        left_out = frozenset[str](), frozenset[str]()
         if size * (len(terms) + len(bigrams)) > self._budget:  # else they cannot exceed it
             terms, bigrams = self._affordable(connection, terms, bigrams, size)
+            left_out = asked[0].difference(terms), asked[1].difference(bigrams)
+            terms, bigrams = self._there(connection, "terms", terms), self._there(connection, "bigrams", bigrams)
         parts = (
             (("title", "terms"), terms),
             (("bigrams",), bigrams),
             (CODE_COLUMNS, [token for token in dict.fromkeys(query.identifiers) if token]),
         )
         match = " OR ".join(any_of(columns, tokens) for columns, tokens in parts if tokens)
-        return match, asked[0].difference(terms), asked[1].difference(bigrams)
+        return match, *left_out
 
     def _affordable(
         self, connection: apsw.Connection, terms: Sequence[str], bigrams: Sequence[str], size: int
@@ -59,12 +69,29 @@ class PostingBudget:
                 into.append(token)
         return kept
 
+    def _there(self, connection: apsw.Connection, column: str, tokens: Sequence[str]) -> list[str]:
+        """Return the tokens that some chunk holds; those counted before are counted again if anything has changed."""
+        doubtful = [token for token in tokens if not self._counts.get((column, token))]
+        if not doubtful:
+            return list(tokens)
+        version: int = connection.pragma("data_version")
+        known = self._absent.get(connection)
+        if known is None or known[0] != version or len(known[1]) > _REMEMBERED:
+            known = self._absent[connection] = version, set()
+        absent = known[1]
+        for token in doubtful:
+            if (column, token) not in absent and not self._counted(connection, column, token):
+                absent.add((column, token))
+        return [token for token in tokens if (column, token) not in absent]
+
     def _count(self, connection: apsw.Connection, column: str, token: str) -> int:
         count = self._counts.get((column, token))
-        if count is None:
-            columns = dict(
-                connection.execute("SELECT col, doc FROM lexical_statistics WHERE term = ?", (indexed_form(token),))
-            )
-            count = columns.get(column, 0) + (columns.get("title", 0) if column == "terms" else 0)
-            self._counts[column, token] = count
+        return self._counted(connection, column, token) if count is None else count
+
+    def _counted(self, connection: apsw.Connection, column: str, token: str) -> int:
+        columns = dict(
+            connection.execute("SELECT col, doc FROM lexical_statistics WHERE term = ?", (indexed_form(token),))
+        )
+        count: int = columns.get(column, 0) + (columns.get("title", 0) if column == "terms" else 0)
+        self._counts[column, token] = count
         return count

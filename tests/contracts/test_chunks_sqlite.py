@@ -166,6 +166,27 @@ async def test_common_tokens_are_left_out_but_never_identifiers(tmp_path: Path) 
     await index.close()
 
 
+async def test_a_word_that_no_chunk_held_is_found_once_one_does(tmp_path: Path) -> None:
+    index = SqliteChunks(
+        tmp_path, "g1", posting_budget=10
+    )  # so small that words are counted before they are looked for
+    await index.stage([chunk("a", "点検"), *(chunk(f"other{n}", "温度", document=f"d/{n}") for n in range(20))])
+    asked = words("新語", "点検")
+
+    async def seen_by_all_readers() -> set[tuple[str, ...]]:
+        found = await asyncio.gather(*(index.lexical(asked, ALL, 10) for _ in range(20)))
+        return {tuple(sorted(hit.id for hit in hits)) for hits in found}
+
+    assert await seen_by_all_readers() == {("a",)}
+    await index.stage([chunk("b", "新語")])
+    assert await seen_by_all_readers() == {("a", "b")}
+    await index.collect({"cmms/work_orders/1-1": ("a",)}, 1)
+    assert await seen_by_all_readers() == {("a",)}
+    await index.stage([chunk("c", "異音", title_terms=("新語",))])
+    assert await seen_by_all_readers() == {("a", "c")}
+    await index.close()
+
+
 async def test_every_cased_or_odd_character_is_its_own_token(tmp_path: Path) -> None:
     points = [
         *range(1, 0x250),
