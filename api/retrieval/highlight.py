@@ -159,7 +159,10 @@ def _marked(one: _LookedAt, more: Sequence[tuple[int, int]]) -> list[tuple[int, 
 
 
 def occurrences(folded: str, word: str) -> list[tuple[int, int]]:
-    """Return where the word stands in the folded text, not as a part of a longer code or number (`f-17` in `f-170`)."""
+    """Return where the word stands in the folded text, not as a part of a longer code or number (`f-17` in `f-170`).
+
+    The marks of a long vowel that end a word in katakana belong to it: サーバ stands in サーバー with its ー.
+    """
     places: list[tuple[int, int]] = []
     at, size = folded.find(word) if word else -1, len(word)
     while at >= 0:
@@ -167,7 +170,17 @@ def occurrences(folded: str, word: str) -> list[tuple[int, int]]:
         at = folded.find(word, at + size)
     if places and (word[0] in _CODE or word[-1] in _CODE):
         return [place for place in places if not _glued(folded, place[0]) and not _glued(folded, place[1])]
+    if places and "ァ" <= word[-1] <= "ー":
+        return [(start, _drawn_out(folded, end)) for start, end in places]
     return places
+
+
+def _drawn_out(text: str, end: int) -> int:
+    """Return the end behind the marks of a long vowel that follow, where no word goes on behind them."""
+    behind = end
+    while text[behind : behind + 1] == "ー":
+        behind += 1
+    return end if "ァ" <= text[behind : behind + 1] <= "ヺ" else behind
 
 
 def _glued(text: str, at: int) -> bool:

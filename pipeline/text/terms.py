@@ -83,8 +83,12 @@ class TermAnalyzer:
     def tokens_with_offsets(self, text: str) -> list[Token]:
         """Return the terms of `analyze` in the same order, with their spans in `text`."""
         folded, offsets = fold(text)
-        placed = self.placed(folded, self.marks(folded))
-        return [Token(*source_span(offsets, start, end), term, kind) for start, end, term, kind in placed]
+        found: list[Token] = []
+        for start, end, term, kind in self.placed(folded, self.marks(folded)):
+            # サーバー- is one word for Sudachi
+            size = len(folded[start:end].rstrip("-")) if kind == "word" else 0
+            found.append(Token(*source_span(offsets, start, start + size if size else end), term, kind))
+        return found
 
     def marks(self, folded: str) -> Marks:
         """Return identifiers and values of a folded text, none overlapping: the longer one, and else the identifier."""
