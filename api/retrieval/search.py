@@ -89,7 +89,7 @@ async def search(reader: Reader, question: AnalyzedQuestion, plan: SearchPlan) -
     found, full = await _settled(reader, question, plan, limit)
     if full and not enough(found, plan.per_document, plan.wanted):
         found, _ = await _settled(reader, question, plan, limit * _REFETCH)
-    if not found and plan.where.unmapped:
+    if not found and plan.where.unmapped and not plan.where.documents:
         names = ", ".join(plan.where.unmapped)
         reader.notes.append(f"nothing passes the filter: no mapping names the fields {names}; next: check their names")
     return found
@@ -107,7 +107,7 @@ async def _settled(
         if stale <= moved:  # what stays stale waits to be collected: asking again would not help
             break
         moved = stale
-    if lists.unknown:
+    if lists.unknown and not plan.where.documents:  # a page looks in some documents only, and evidence of a graph too
         reader.notes.append(
             f"no text that you may see, and that the filters let pass, holds {', '.join(lists.unknown)}"
         )

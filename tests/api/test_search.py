@@ -38,7 +38,7 @@ async def test_an_identifier_that_nothing_holds_is_told(client: httpx.AsyncClien
     said = "no text that you may see, and that the filters let pass, holds "
     assert (await search(client, "Q-42の停止原因"))["warnings"] == []
     assert (await search(client, "Q-42とＱ－４２９の停止原因"))["warnings"] == [said + "q-429"]
-    filtered = await search(client, "Q-42の停止原因", filters={"document": "plant/reports/N1"})
+    filtered = await search(client, "Q-42の停止原因", filters={"type": "Memo"})
     assert filtered["warnings"] == [said + "q-42"]
 
 
@@ -153,3 +153,12 @@ async def test_a_narrowed_acl_holds_at_once(client: httpx.AsyncClient, load: Loa
 async def test_hits_tell_their_stage(client: httpx.AsyncClient, runtime: EmbeddedRuntime) -> None:
     found = await search(client, "献立")
     assert {hit["stage"] for hit in found["hits"]} == {"full"}
+
+
+async def test_a_further_page_does_not_miss_the_identifier(client: httpx.AsyncClient, load: Load) -> None:
+    """It searches in some documents only, and those need not hold it."""
+    await load([report(f"T{n}", f"停止原因の調査。{n}回目。") for n in range(30)])
+    first = await search(client, "Q-42の停止原因", cursor="", top_k=5)
+    await load([report(f"T{n}", f"停止原因の調査。改訂{n}。") for n in range(30)])
+    second = await search(client, "Q-42の停止原因", cursor=first["next"], top_k=20)
+    assert first["hits"] and second["hits"] and first["warnings"] == second["warnings"] == []
