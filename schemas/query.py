@@ -107,6 +107,9 @@ class HitParts(msgspec.Struct, frozen=True, kw_only=True):
     bm25: int | None = None
     dense: int | None = None
     exact_identifier: bool = False
+    """The text, its title or its headings hold an asked identifier."""
+    named_identifier: bool = False
+    """The document names itself by an asked identifier that this text does not hold."""
     rerank: float | None = None
     """The second stage's score on its model's own scale; None when it was not reranked."""
     lists: dict[str, float] = {}

@@ -137,7 +137,7 @@ class Flow:
         names = tuple(entity.ref.key for entity in ask.entities if entity.ref.family != "id")
         wanted = Wanted(
             question=question,
-            asked=tuple(asked_words(question, ask.entities)),
+            asked=tuple(asked_words(gathered.rest or question, ask.entities)),
             focus=decision.focus,
             names=names,
             record=strategy == "db",

@@ -9,6 +9,7 @@ import msgspec
 from api.answering.asked import asked_words
 from api.answering.sources import Ask, ask_chunks, ask_graph, ask_records, order
 from api.retrieval.passages import Passage
+from api.retrieval.question import AnalyzedQuestion
 from api.routing.rules import Decision
 from pipeline.errors import BackendUnavailable, QueryTimeout
 from pipeline.text.normalize import fold
@@ -25,6 +26,8 @@ class Gathered(msgspec.Struct, kw_only=True):
     passages: list[Passage]
     steps: list[RouteStep]
     warnings: list[str]
+    rest: AnalyzedQuestion | None = None
+    """The question without its identifiers and their dates, where these name documents."""
 
 
 class Gatherer:
@@ -40,6 +43,7 @@ class Gatherer:
         """Ask for the route's evidence; the texts are searched in any case, the others build on them."""
         strategy: str = decision.strategy
         found = await self._run("vector", ask_chunks(self._ask))
+        rest = self._ask.reader.rest
         self._ask.reader.chunks_away = self._ask.reader.chunks_away or self._failed()
         passages = found
         if self._failed() and strategy == "vector" and self._ask.entities:
@@ -53,7 +57,7 @@ class Gatherer:
         if strategy in ("db", "graph") and self._steps[-1].outcome != "ok":
             self._warnings.append(f"the source {strategy} was {self._steps[-1].outcome}; the texts answer instead")
             passages, strategy = _merged(passages, found), "vector"
-        return Gathered(strategy=strategy, passages=passages, steps=self._steps, warnings=self._warnings)
+        return Gathered(strategy=strategy, passages=passages, steps=self._steps, warnings=self._warnings, rest=rest)
 
     async def _run(self, source: str, work: Awaitable[list[Passage]], weak: Judge | None = None) -> list[Passage]:
         """Run one source; note how it went."""

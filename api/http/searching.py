@@ -134,7 +134,8 @@ def _hits(
             parts=HitParts(
                 bm25=passage.candidate.bm25,
                 dense=passage.candidate.dense,
-                exact_identifier=passage.candidate.exact > 0,
+                exact_identifier=passage.candidate.exact > passage.candidate.named,
+                named_identifier=passage.candidate.named > 0,
                 rerank=passage.candidate.rerank,
                 lists=passage.candidate.lists,
             ),

@@ -19,6 +19,7 @@ def explain_search(
     explained: dict[str, Any] = {
         "terms": list(question.lexical.terms),
         "identifiers": list(question.identifiers),
+        "named_by": {name: list(documents) for name, documents in reader.named.items()},
         "query_type": question.query_type,
         "reasons": list(question.reasons),
         "fusion": "relative" if plan.fusion == "auto" else plan.fusion,

@@ -45,6 +45,7 @@ class Ahead(msgspec.Struct, frozen=True, array_like=True):
     dense: int | None = None
     exact: int = 0
     rerank: float | None = None
+    named: int = 0
 
 
 class Cursor(msgspec.Struct, frozen=True, array_like=True):
@@ -223,11 +224,12 @@ def _candidate(one: Ahead, manifest: Manifest) -> Candidate:
         dense=one.dense,
         exact=one.exact,
         rerank=one.rerank,
+        named=one.named,
     )
 
 
 def _ahead(one: Candidate) -> Ahead:
-    return Ahead(one.id, one.document, round(one.score, 6), one.bm25, one.dense, one.exact, one.rerank)
+    return Ahead(one.id, one.document, round(one.score, 6), one.bm25, one.dense, one.exact, one.rerank, one.named)
 
 
 def _mark(name: str) -> bytes:

@@ -1,6 +1,7 @@
 """A question as retrieval needs it: analyzed by the same analyzer as the documents, typed by rules, embedded."""
 
 import asyncio
+from collections.abc import Container, Sequence
 from itertools import chain
 
 import msgspec
@@ -10,7 +11,10 @@ from pipeline.errors import BackendUnavailable
 from pipeline.ports.chunk_index import LexicalQuery
 from pipeline.ports.runtime import Runtime
 from pipeline.text.embeddable import beginning
-from schemas.document import Analysis, QueryForm, Variant
+from pipeline.text.naming import start_of
+from pipeline.text.normalize import fold, matching_form
+from pipeline.text.terms import bigrams
+from schemas.document import Analysis, QueryForm, Token, Variant
 
 MAX_TERMS = 64
 MAX_BIGRAMS = 128
@@ -87,6 +91,32 @@ def by_words(question: AnalyzedQuestion, because: str) -> AnalyzedQuestion:
     if not because or question.vector is None:
         return question
     return msgspec.structs.replace(question, vector=None, notes=(*question.notes, because))
+
+
+def beside_numbers(question: AnalyzedQuestion, tokens: Sequence[Token]) -> AnalyzedQuestion:
+    """Return the question without the words and pairs of its identifiers and of the dates that belong to them.
+
+    `tokens`: those of its text, as `Analyzer.places` gives them.
+    """
+    text = question.text
+    spans = [(start_of(text, tokens, one), one.end) for one in tokens if one.kind == "identifier"]
+    inside = [any(start <= one.start < end for start, end in spans) for one in tokens]
+    left = {one.term for one, its in zip(tokens, inside, strict=True) if not its}
+    gone = {one.term for one, its in zip(tokens, inside, strict=True) if its} - left
+    cuts = [0, *chain.from_iterable(spans), len(text)]
+    remaining = " ".join(text[start:end] for start, end in zip(cuts[::2], cuts[1::2], strict=True))
+    variants = tuple(msgspec.structs.replace(v, terms=_without(v.terms, gone)) for v in question.form.variants)
+    form = msgspec.structs.replace(question.form, terms=_without(question.form.terms, gone), variants=variants)
+    analysis = msgspec.structs.replace(
+        question.analysis,
+        terms=_without(question.analysis.terms, gone),
+        bigrams=bigrams(matching_form(fold(remaining)[0])),
+    )
+    return msgspec.structs.replace(question, form=form, analysis=analysis)
+
+
+def _without(terms: tuple[str, ...], gone: Container[str]) -> tuple[str, ...]:
+    return tuple(term for term in terms if term not in gone)
 
 
 async def _embed(runtime: Runtime, text: str) -> tuple[bytes | None, tuple[str, ...]]:

@@ -1,9 +1,10 @@
 """One request's view of the indexes: pinned generation, the asker's classes, and what is live now."""
 
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 from api.retrieval.access import Asker, permitted_classes
+from api.retrieval.question import AnalyzedQuestion
 from pipeline.ports.reranker import RerankPassage, RerankQuestion
 from pipeline.ports.runtime import Indexes, Runtime
 from schemas.document import Manifest
@@ -23,6 +24,10 @@ class Reader:
         """Says why the generation's vectors cannot be compared with the question's; empty when they can."""
         self.notes: list[str] = []
         """What went wrong while reading without failing the request, for the answer's warnings."""
+        self.named: Mapping[str, tuple[str, ...]] = {}
+        """Documents that each asked identifier names, as the last search found."""
+        self.rest: AnalyzedQuestion | None = None
+        """The question without its identifiers, where these name documents."""
         self.rerank_s = 0.0
         """Seconds that the second stage took."""
         self.explained: Callable[[], tuple[RerankQuestion, dict[str, RerankPassage]]] | None = None

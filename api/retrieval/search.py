@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import ParamSpec, TypeVar
 
 import msgspec
@@ -11,6 +12,7 @@ from api.retrieval.beside import beside
 from api.retrieval.filters import Where
 from api.retrieval.fusion import Fused, fuse
 from api.retrieval.lexical import find_words, joined
+from api.retrieval.naming import Naming, find_named, merged
 from api.retrieval.question import AnalyzedQuestion
 from api.retrieval.reader import Reader
 from pipeline.ports.chunk_index import ChunkFilter, ChunkIndex, IndexHit, LexicalQuery
@@ -47,7 +49,9 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     bm25_score: float | None = None
     dense_score: float | None = None
     exact: int = 0
-    """How many of the asked identifiers the chunk holds, exactly."""
+    """How many of the asked identifiers the chunk holds, exactly, or its document is named by."""
+    named: int = 0
+    """How many of these only its document is named by."""
     rerank: float | None = None
     """The second stage's score, on its own scale; None when it was not reranked."""
     lists: dict[str, float] = {}
@@ -71,8 +75,9 @@ class SearchPlan(msgspec.Struct, frozen=True, kw_only=True):
 class _Lists(msgspec.Struct, frozen=True):
     lexical: list[IndexHit]
     dense: list[IndexHit]
-    exact: Counter[str]
-    exact_hits: list[IndexHit]
+    holders: dict[str, list[IndexHit]]
+    """Chunks that hold each of the asked identifiers."""
+    naming: Naming
     unknown: tuple[str, ...]
     """Asked identifiers that no chunk holds."""
     full: bool
@@ -99,14 +104,14 @@ async def _settled(
     reader: Reader, question: AnalyzedQuestion, plan: SearchPlan, limit: int
 ) -> tuple[list[Candidate], bool]:
     """Fetch and check; return also whether more may be there."""
-    where = plan.where.chunk_filter(reader.classes)
     moved: set[str] = set()
     for _ in range(_TRIES):
-        lists = await _fetch(reader, question, where, limit)
+        lists = await _fetch(reader, question, plan.where, limit)
         found, stale = await _checked(reader, question, plan, lists)
         if stale <= moved:  # what stays stale waits to be collected: asking again would not help
             break
         moved = stale
+    reader.named, reader.rest = lists.naming.documents, lists.naming.rest
     if lists.unknown and not plan.where.documents:  # a page looks in some documents only, and evidence of a graph too
         reader.notes.append(
             f"no text that you may see, and that the filters let pass, holds {', '.join(lists.unknown)}"
@@ -114,9 +119,9 @@ async def _settled(
     return found, lists.full
 
 
-async def _fetch(reader: Reader, question: AnalyzedQuestion, where: ChunkFilter, limit: int) -> _Lists:
-    """Ask the index for both lists, and for the chunks that hold each identifier, at once."""
-    chunks, asked = reader.indexes.chunks, question.identifiers
+async def _fetch(reader: Reader, question: AnalyzedQuestion, wanted: Where, limit: int) -> _Lists:
+    """Ask the index for both lists, and for the chunks that hold each identifier, at once; then for those near them."""
+    chunks, asked, where = reader.indexes.chunks, question.identifiers, wanted.chunk_filter(reader.classes)
     lexical, dense, *exact = await beside(
         find_words(chunks, question, where, limit),
         chunks.dense(question.vector, where, limit) if question.vector else _nothing(),
@@ -125,10 +130,12 @@ async def _fetch(reader: Reader, question: AnalyzedQuestion, where: ChunkFilter,
     if question.vector and any(len(found) >= limit for found in exact):
         within = msgspec.structs.replace(where, identifiers=asked)
         dense = joined(dense, await chunks.dense(question.vector, within, limit))
-    counts = Counter(hit.id for found in exact for hit in found)
     full = any(len(found) >= limit for found in (lexical, dense, *exact))
-    unknown = tuple(name for name, found in zip(asked, exact, strict=True) if not found)
-    return _Lists(lexical, dense, counts, [hit for found in exact for hit in found], unknown, full)
+    holders = dict(zip(asked, exact, strict=True))
+    naming = await find_named(reader, question, wanted, holders, chain(lexical, dense), limit)
+    lexical, dense = merged(lexical, naming.lexical), merged(dense, naming.dense)
+    unknown = tuple(name for name, found in holders.items() if not found and name not in naming.documents)
+    return _Lists(lexical, dense, holders, naming, unknown, full)
 
 
 async def _holding(
@@ -170,7 +177,7 @@ async def _checked(
     if not plan.where.open:
         passing = {key for key, manifest in manifests.items() if plan.where.matches(manifest, reader.asker)}
         refs = {chunk: place for chunk, place in refs.items() if place[0].document in passing}
-    return await _run(many, _live, fused, refs, lists.exact, max(plan.per_document, plan.looked_at)), stale
+    return await _run(many, _live, fused, refs, lists, max(plan.per_document, plan.looked_at)), stale
 
 
 async def _run(many: int, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -186,26 +193,38 @@ def dense_weight(reader: Reader, question: AnalyzedQuestion, plan: SearchPlan) -
 
 
 def _fused(lists: _Lists, fusion: Fusion, alpha: float) -> list[Fused]:
-    """Fuse both lists; chunks that only hold an identifier come last."""
+    """Fuse both lists; chunks that only hold an identifier come last, and the first ones of documents it names."""
     fused = fuse(lists.lexical, lists.dense, fusion, alpha)
     known = {hit.id for hit in fused}
-    extra = {hit.id: hit.document for hit in lists.exact_hits if hit.id not in known}
+    others = chain(*lists.holders.values(), lists.naming.first)
+    extra = {hit.id: hit.document for hit in others if hit.id not in known}
     return fused + [Fused(chunk, document, 0.0, None, None) for chunk, document in extra.items()]
 
 
 def _live(
     fused: Sequence[Fused],
     refs: Mapping[str, tuple[Manifest, ChunkRef]],
-    exact: Mapping[str, int],
+    lists: _Lists,
     per_document: int,
 ) -> list[Candidate]:
     """Keep what the manifests name and the filters let pass, in order."""
-    found = [_candidate(hit, *refs[hit.id], exact.get(hit.id, 0)) for hit in fused if hit.id in refs]
+    held = Counter(hit.id for hits in lists.holders.values() for hit in hits)
+    only_named = _only_named(fused, lists)
+    found = [_candidate(hit, *refs[hit.id], held[hit.id], only_named[hit.id]) for hit in fused if hit.id in refs]
     found.sort(key=lambda c: (-c.exact, -c.score, c.document, c.ref.start, c.id))
     return thinned(found, per_document)
 
 
-def _candidate(hit: Fused, manifest: Manifest, ref: ChunkRef, exact: int) -> Candidate:
+def _only_named(fused: Sequence[Fused], lists: _Lists) -> Counter[str]:
+    """Count for each chunk the identifiers that it does not hold, but its document is named by."""
+    found: Counter[str] = Counter()
+    for name, documents in lists.naming.documents.items():
+        holding, own = {hit.id for hit in lists.holders[name]}, set(documents)
+        found.update(hit.id for hit in fused if hit.document in own and hit.id not in holding)
+    return found
+
+
+def _candidate(hit: Fused, manifest: Manifest, ref: ChunkRef, held: int, named: int) -> Candidate:
     """Return the hit with what the manifest says of it."""
     return Candidate(
         id=hit.id,
@@ -217,7 +236,8 @@ def _candidate(hit: Fused, manifest: Manifest, ref: ChunkRef, exact: int) -> Can
         dense=hit.dense,
         bm25_score=hit.bm25_score,
         dense_score=hit.dense_score,
-        exact=exact,
+        exact=held + named,
+        named=named,
     )
 
 

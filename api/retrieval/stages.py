@@ -39,7 +39,7 @@ async def searched(
             break
     found = [*head, *rest]
     if stage and ordered:
-        found, passages = await _reranked(reader, stage, question, found, passages)
+        found, passages = await _reranked(reader, stage, reader.rest or question, found, passages)
     if further and ordered:  # after the reranker: it knows nothing of these lists, and would undo what they say
         found, passages = await _blended(reader, question, found, passages)
     if ordered:

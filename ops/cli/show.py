@@ -93,6 +93,7 @@ def print_hits(response: Mapping[str, Any]) -> None:
         found = ", ".join(
             [f"{name} {parts[name]}" for name in ("bm25", "dense") if parts.get(name)]
             + (["identifier"] if parts.get("exact_identifier") else [])
+            + (["identifier of the document"] if parts.get("named_identifier") else [])
         )
         OUT.print(
             f"[cyan]{rank:>2}[/] [bold]{escape(hit['document']['key'])}[/] {escape(hit['document']['title'])} "

@@ -78,7 +78,10 @@ async def _asked(connection: Connection, golden: GoldenQuestion) -> Kept:
     response = await connection.post("/v1/search", json=body)
     rows: dict[str, dict[str, float]] = response["explanation"].get("features", {})
     hits: dict[str, Any] = {hit["chunk_id"]: hit["document"] for hit in response["hits"]}
-    named = {hit["chunk_id"]: hit["parts"]["exact_identifier"] for hit in response["hits"]}
+    exact = {
+        hit["chunk_id"]: hit["parts"]["exact_identifier"] or hit["parts"]["named_identifier"]
+        for hit in response["hits"]
+    }
     chunks = [chunk for chunk in rows if chunk in hits]  # in the order of the first stage
     good = [hits[c]["title"] for c in chunks if golden.relevant.get(hits[c]["key"])]
     return Kept(
@@ -87,7 +90,7 @@ async def _asked(connection: Connection, golden: GoldenQuestion) -> Kept:
         features=[[rows[chunk].get(name, 0.0) for name in FEATURES] for chunk in chunks],
         grades=[golden.relevant.get(hits[chunk]["key"], 0) for chunk in chunks],
         documents=[hits[chunk]["key"] for chunk in chunks],
-        exact=[int(named[chunk]) for chunk in chunks],
+        exact=[int(exact[chunk]) for chunk in chunks],
         ideal=ideal(list(golden.relevant.values())),
         held=golden.split not in ("", "fit"),
     )

@@ -31,7 +31,7 @@ class search_only:
         self._runtime = open_embedded(self._settings)
 
     async def __aenter__(self) -> httpx.AsyncClient:
-        runtime = await self._runtime.__aenter__()
+        self.runtime = runtime = await self._runtime.__aenter__()
         self._client = await client_of(runtime, self._settings).__aenter__()
         if self._posted:
             response = await self._client.post("/v1/events", json=self._posted)

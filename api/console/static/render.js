@@ -92,10 +92,15 @@ export function evidence(response) {
   return el("section", {}, el("h2", {}, "根拠 ", english("Evidence"), ` ${cards.length}`), el("ol", { class: "cards" }, cards));
 }
 
+function exactness(parts) {
+  if (parts.exact_identifier) return " · 番号一致 exact";
+  return parts.named_identifier ? " · 番号の文書 of the numbered document" : "";
+}
+
 export function hits(response) {
   const cards = response.hits.map((hit) => el("li", { class: "card" },
     el("h3", {}, el("a", { href: documentLink(hit.document.key) }, hit.document.title)),
-    facts(hit.document, el("span", {}, `score ${hit.score}${hit.parts.exact_identifier ? " · 番号一致 exact" : ""}`)),
+    facts(hit.document, el("span", {}, `score ${hit.score}${exactness(hit.parts)}`)),
     el("p", {}, marked(hit.text, hit.highlights))));
   const empty = cards.length ? null : el("p", {}, "見つかりませんでした。 ", english("Nothing found."));
   return el("section", {}, el("h2", {}, "検索結果 ", english("Hits"), ` ${response.total}`), empty, el("ol", { class: "cards" }, cards));
