@@ -1,12 +1,11 @@
 """Apply: stage, commit, collect. The manifest's compare-and-set is the moment at which a version becomes visible."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import msgspec
 
-from pipeline.clock import earlier
 from pipeline.link import Linked, access_rules, holds_changed_name, indexed_chunks, link, outcomes
 from pipeline.ports.chunk_index import ChunkIndex
 from pipeline.ports.graph import Graph
@@ -15,20 +14,13 @@ from pipeline.ports.state import State
 from pipeline.prepare import Prepared
 from pipeline.steps.facts import NameIndex, TextFacts, declared_names
 from pipeline.text.terms import bigrams
+from pipeline.writer_marks import LEASE_S, WriterMarks
 from schemas.document import Manifest
 
 RELINK_LIMIT = 1_000_000
 """Documents looked at for one changed name; a name in more documents than this is no name."""
 MARKED_AT_ONCE = 5_000
 """Documents marked in one transaction."""
-LEASE_S = 20.0
-"""Age from which on the mark of a writer is taken for left behind: its document is published again by somebody.
-
-By the clock of the state store. A mark is at most twice `_RENEW_S` old when its writer writes, so a writer may stand
-still for the rest of this between its look at the mark and the write.
-"""
-_RENEW_S = LEASE_S / 4
-"""Age from which on a writer renews its marks before it writes to an index."""
 _CRASH_LEAD = 1
 """An index may be this far ahead of the state store after a crash between collecting and noting it."""
 
@@ -68,13 +60,13 @@ class Applier:
         """`writer` names this applier in its marks: another name for each that runs at the same time."""
         self.generation, self.announces = generation, announces
         self._state, self._chunks, self._graph, self._text_facts = state, chunks, graph, text_facts
-        self._vector_model, self._writer, self._lease_s = vector_model, writer, lease_s
+        self._vector_model = vector_model
+        self._marks = WriterMarks(state, generation, writer, lease_s)
         self._lock = asyncio.Lock()
         self._names: NameIndex | None = None
         self._known = 0
         self._classes: set[str] = set()
         self._revision = 0
-        self._marked_at, self._began = 0.0, ""
         self._touched: set[str] = set()
         """Documents written to an index, or whose relinking mark was taken off, until ended or published again."""
 
@@ -130,9 +122,7 @@ class Applier:
     # ---------------------------------------------------------------- before the commit
 
     async def _begin(self, documents: Sequence[str]) -> Begun:
-        self._marked_at = asyncio.get_running_loop().time()
-        begun = await self._state.begin(self.generation, documents, self._writer, self._known)
-        self._began = begun.at
+        begun = await self._marks.begin(documents, self._known)
         self._learn(begun.changes)
         return begun
 
@@ -172,30 +162,7 @@ class Applier:
         ]
         if pieces:
             writes.append(partial(self._chunks.stage, pieces))
-        await self._write(documents, writes)
-
-    async def _write(self, documents: Sequence[str], writes: Sequence[Callable[[], Awaitable[None]]]) -> None:
-        """Write to the indexes side by side, under marks that stay fresh: nobody may take the writer for dead."""
-        if not writes:
-            return
-        await self._renew(documents)
-        writing = [asyncio.ensure_future(write()) for write in writes]
-        try:
-            while (await asyncio.wait(writing, timeout=_RENEW_S))[1]:
-                await self._renew(documents)
-        finally:
-            for each in writing:
-                each.cancel()  # which says nothing to what has ended
-            ended = await asyncio.gather(*writing, return_exceptions=True)  # nothing is written after this
-        for failed in [each for each in ended if each is not None]:
-            raise failed
-
-    async def _renew(self, documents: Sequence[str]) -> None:
-        """Mark again after a pause, before the marks are taken for those of a dead writer, or when they were."""
-        now = asyncio.get_running_loop().time()
-        if now - self._marked_at > _RENEW_S:
-            await self._state.renew(self.generation, documents, self._writer)
-            self._marked_at = now
+        await self._marks.write(documents, writes)
 
     # ---------------------------------------------------------------- the commit, and after it
 
@@ -239,7 +206,7 @@ class Applier:
         writes = [partial(self._chunks.collect, chunks, self._revision)]
         if versions:
             writes.append(partial(self._graph.collect, versions, self._revision))
-        await self._write(list(chunks), writes)
+        await self._marks.write(list(chunks), writes)
 
     async def _finish(self, won: Sequence[Linked], surprised: set[str], documents: set[str]) -> None:
         """End what stands. The others stay touched.
@@ -253,8 +220,8 @@ class Applier:
             self.generation,
             done,
             self._revision,
-            writer=self._writer,
-            stale=earlier(self._began, self._lease_s),
+            writer=self._marks.writer,
+            stale=self._marks.stale,
             left=sorted(documents - self._touched),
         )
         self._touched -= {one.manifest.document for one, stands in zip(good, ok, strict=True) if stands}

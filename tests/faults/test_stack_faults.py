@@ -84,10 +84,13 @@ class Round:
             number = await check_outcomes(self.stack, stores)
             await check_dead_letters(self.stack, stores)
             await self.compare(stores)
+            counts = await stores.state.counts(stores.generation)
+        mended = Counter({name: number for name, number in counts.items() if name.startswith("repaired.")})
         SURVIVED.update(self.faults.done)
         seconds = time.monotonic() - self.began
         print(f"round {self.number}: {number} events in {seconds:.0f} s; survived {told(self.faults.done)}")
         print(f"workers that ended by themselves and were started again: {told(self.fleet.ended)}")
+        print(f"documents that an index had lost and the check put back: {told(mended)}")
         print(f"faults injected and survived so far: {SURVIVED.total()} ({told(SURVIVED)})", flush=True)
 
     async def under_load(self) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import apsw
 import pytest
 
-from pipeline import apply
+from pipeline import writer_marks
 from pipeline.apply import Applier
 from pipeline.decoding import decode
 from pipeline.digest import digest
@@ -17,6 +17,7 @@ from pipeline.embedded.runtime import EmbeddedRuntime
 from pipeline.errors import BackendUnavailable
 from pipeline.prepare import Prepared
 from pipeline.reconcile import Arrived, Reconciler
+from pipeline.writer_marks import LEASE_S
 from schemas.change_event import RawEvent
 from tests.differential.events import Change, history
 from tests.differential.running import one_by_one, running, scratch
@@ -138,6 +139,33 @@ class Away:
         return fail
 
 
+class Late:
+    """A store that carries a request out when nobody waits for it: the first call of a method hangs or fails."""
+
+    def __init__(self, real: Any, method: str, fails: bool) -> None:
+        self._real, self._method, self._fails = real, method, fails
+        self.reached = asyncio.Event()
+        self._given: Any = None
+
+    def __getattr__(self, name: str) -> Any:
+        own = getattr(self._real, name)
+        if name != self._method or self._given is not None:
+            return own
+
+        async def hang(*given: Any, **named: Any) -> None:
+            self._given = given, named
+            self.reached.set()
+            if self._fails:
+                raise BackendUnavailable("no answer in time")
+            await asyncio.Event().wait()
+
+        return hang
+
+    async def carry_out(self) -> None:
+        given, named = self._given
+        await getattr(self._real, self._method)(*given, **named)
+
+
 class Writers:
     """Appliers over the stores of a runtime that has nothing to do."""
 
@@ -241,9 +269,9 @@ class Scene:
             await self.writers.to_the_end(self.fast, await self.writers.prepared([document]))
         return await self.writers.prepared([await advance(self.runtime, len(self._first) + 1, self._slow)])
 
-    async def newer(self) -> None:
+    async def newer(self, applier: Applier | None = None) -> None:
         document = await advance(self.runtime, len(self._first) + 2, self._fast)
-        await self.writers.to_the_end(self.fast, await self.writers.prepared([document]))
+        await self.writers.to_the_end(applier or self.fast, await self.writers.prepared([document]))
 
     async def end(self) -> dict[str, str]:
         await swept(self.runtime, self.writers, self.fast)
@@ -284,7 +312,7 @@ async def test_an_old_message_that_comes_again_does_not_take_a_dead_writers_mark
         chunks.go.set()
         assert await task
         third = scene.writers.another("third")
-        third._lease_s = OVER
+        third._marks._lease_s = OVER
         await scene.writers.to_the_end(third, old)
         assert await scene.end() == await asyncio.to_thread(expected, pair)
 
@@ -308,8 +336,10 @@ async def test_an_old_message_again_after_a_store_was_away_is_published_as_its_r
             await task
         chunks.back = True
         await scene.writers.to_the_end(slow, old)
-        assert await runtime.state.leftovers(slow.generation, older_s=OVER, announces=True) == []
         assert await digest_of(runtime) == await asyncio.to_thread(expected, pair)
+        assert await runtime.state.leftovers(slow.generation, older_s=LEASE_S, announces=True) == []
+        assert await scene.end() == await asyncio.to_thread(expected, pair)
+        assert await runtime.state.leftovers(slow.generation, older_s=OVER, announces=True) == []
 
 
 async def test_an_old_message_that_comes_again_does_not_take_a_relinking_mark_off(tmp_path: Path) -> None:
@@ -343,16 +373,69 @@ async def test_who_stood_still_longer_than_the_lease_marks_again_before_it_colle
         slow = scene.writers.another("slow", state=committed, **{part: KilledAfter(real, "collect")})
         task = asyncio.create_task(until_killed(scene.writers.to_the_end(slow, old)))
         await committed.reached.wait()
-        scene.fast._lease_s = OVER
+        scene.fast._marks._lease_s = OVER
         await scene.newer()
-        slow._marked_at = float("-inf")
+        slow._marks._at = float("-inf")
         committed.go.set()
         assert await task
         assert await scene.end() == await asyncio.to_thread(expected, "rewritten")
 
 
+WRITES = [("chunks", "stage"), ("graph", "stage"), ("chunks", "collect"), ("graph", "collect")]
+
+
+@pytest.mark.parametrize("pair", SHARED)
+@pytest.mark.parametrize("place", WRITES, ids=[".".join(place) for place in WRITES])
+@pytest.mark.parametrize("cut", ["cut off", "not answered"])
+async def test_a_request_that_is_carried_out_after_its_writer_gave_it_up(
+    place: tuple[str, str], pair: str, cut: str, tmp_path: Path
+) -> None:
+    """The same writer publishes a newer version to the end before the store gets to the older request."""
+    async with running(tmp_path) as runtime:
+        scene = Scene(runtime, pair)
+        old = await scene.old()
+        part, method = place
+        real: Any = scene.fast._chunks if part == "chunks" else scene.fast._graph
+        late = Late(real, method, fails=cut == "not answered")
+        slow = scene.writers.another("slow", **{part: late})
+        task = asyncio.create_task(slow.publish(old))
+        await late.reached.wait()
+        if cut == "cut off":
+            task.cancel()
+        with pytest.raises(asyncio.CancelledError if cut == "cut off" else BackendUnavailable):
+            await task
+        await scene.newer(slow)
+        await late.carry_out()
+        assert await scene.end() == await asyncio.to_thread(expected, pair)
+
+
+@pytest.mark.parametrize("place", WRITES[2:], ids=[".".join(place) for place in WRITES[2:]])
+async def test_who_stood_still_longer_than_the_lease_before_a_request_and_is_cut_off_has_left_its_mark(
+    place: tuple[str, str], tmp_path: Path
+) -> None:
+    """As a worker that comes back and has lost its partitions: its mark was taken off for a dead writer's."""
+    async with running(tmp_path) as runtime:
+        scene = Scene(runtime, "rewritten")
+        old = await scene.old()
+        part, method = place
+        real: Any = scene.fast._chunks if part == "chunks" else scene.fast._graph
+        stopped = StoppedAfter(Stopped(real, method, killed=False), method)
+        slow = scene.writers.another("slow", **{part: stopped})
+        task = asyncio.create_task(slow.publish(old))
+        await stopped._real.reached.wait()
+        scene.fast._marks._lease_s = OVER
+        await scene.newer()
+        slow._marks._at = float("-inf")
+        stopped._real.go.set()
+        await stopped.reached.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert await scene.end() == await asyncio.to_thread(expected, "rewritten")
+
+
 async def test_marks_stay_fresh_while_a_store_takes_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(apply, "_RENEW_S", 0.02)
+    monkeypatch.setattr(writer_marks, "_RENEW_S", 0.02)
     async with running(tmp_path) as runtime:
         scene = Scene(runtime, "narrowed")
         old = await scene.old()
@@ -382,7 +465,7 @@ async def test_a_mark_that_was_fresh_when_a_writer_began_survives_its_end(tmp_pa
         await quick.reached.wait()
         document = old[0].record.document
         await runtime.state.begin(patient.generation, [document], "dead", 0)
-        patient._lease_s = 0.0
+        patient._marks._lease_s = 0.0
         quick.go.set()
         await task
         assert await runtime.state.leftovers(patient.generation, older_s=OVER, announces=False) == [document]
@@ -404,7 +487,7 @@ async def swept(runtime: EmbeddedRuntime, writers: Writers, applier: Applier) ->
         left = await runtime.state.leftovers(generation, older_s=OVER, announces=True)
         if not left:
             break
-        applier._lease_s = OVER
+        applier._marks._lease_s = OVER
         await writers.to_the_end(applier, await writers.prepared(left))
     assert await runtime.state.pending(generation) == []
 
