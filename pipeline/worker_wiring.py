@@ -20,6 +20,7 @@ from pipeline.agents.reconciling import Reconciling
 from pipeline.agents.service import Part
 from pipeline.agents.sweeping import Sweep
 from pipeline.agents.topic_admin import check_topics, create_topics, topic_names
+from pipeline.agents.verifying import Verification
 from pipeline.apply import Applier
 from pipeline.backends.cache_postgres import PostgresCache
 from pipeline.clock import system_clock
@@ -109,7 +110,9 @@ class Workshop:
         applying = Applying(topics, self._state, self._preparer, applier, self._outbox, system_clock)
         analyzing.announces = announces
         one = self._open[name] = _Open(indexes, topics, analyzing, applying)
-        one.sweep = Sweep(self._state, applier, applying.send_references, partial(self._left, name, topics))
+        verification = Verification(name, self._state, indexes.chunks, indexes.graph)
+        left = partial(self._left, name, topics)
+        one.sweep = Sweep(self._state, applier, verification, applying.send_references, left)
 
     async def _left(self, generation: str, topics: GenerationTopics) -> int:
         """Return how many messages of a generation's stages nobody has acknowledged."""

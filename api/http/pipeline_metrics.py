@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
@@ -91,6 +91,14 @@ def _signals(signals: Signals, now: datetime.datetime) -> Iterator[Metric]:
         if not stage.partitions:
             lag.add_metric([stage.stage, "", ""], stage.lag)
     yield from (lag, members, age)
+    repairs = CounterMetricFamily(
+        "shinsen_index_repairs",
+        "Documents published again as an index did not hold what it had accepted",
+        labels=["store"],
+    )
+    for store, number in signals.repaired.items():
+        repairs.add_metric([store], number)
+    yield repairs
     yield _gauge("shinsen_generation_outdated", "1 when built with other versions", bool(signals.outdated))
     yield _gauge("shinsen_dead_letters", "Open dead letters", signals.dead_letters)
     yield _gauge(

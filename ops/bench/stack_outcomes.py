@@ -100,7 +100,7 @@ class Spent:
     def _now(self) -> dict[str, float]:
         return {name: sum(map(cpu_s, pids)) for name, pids in self._pids.items()}
 
-    def by(self, count: int) -> str:
+    def by(self, count: float) -> str:
         """Return milliseconds for each of so many events, and all together."""
         each = {name: (now - self._before[name]) / count * 1000 for name, now in self._now().items()}
         return ", ".join(f"{name} {ms:.1f}" for name, ms in each.items()) + f"; together {sum(each.values()):.1f}"

@@ -6,8 +6,11 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 import msgspec
 import structlog
 
-from pipeline.apply import LEASE_S, Applier
+from pipeline.agents.verifying import Verification
+from pipeline.apply import Applier
+from pipeline.errors import BackendUnavailable
 from pipeline.ports.state import State
+from pipeline.writer_marks import LEASE_S
 
 log = structlog.get_logger(__name__)
 
@@ -38,6 +41,7 @@ class Sweep:
         self,
         state: State,
         applier: Applier,
+        verification: Verification,
         send: Callable[[Iterable[str]], Awaitable[None]],
         lag: Callable[[], Awaitable[int]],
         *,
@@ -45,10 +49,11 @@ class Sweep:
     ) -> None:
         """`send` asks for documents to be applied again; `lag` says how many messages are on their way."""
         self._state, self._applier, self._send, self._lag, self._seconds = state, applier, send, lag, seconds
+        self._verification = verification
         self._left: dict[str, _Left] = {}
         self._unlooked: dict[int, float] = {}
         self._next = seconds() + EVERY_S
-        self._whole = 0.0
+        self._whole = self._compared = 0.0
 
     async def sweep(self) -> int:
         """Do what is due; return how many documents were asked for. Raises BackendUnavailable."""
@@ -61,10 +66,13 @@ class Sweep:
         found = await self._state.leftovers(
             self._applier.generation, older_s=LEASE_S, announces=self._applier.announces, limit=PAGE
         )
-        asked += await self._ask(self._overdue(found, now, EVERY_S if quiet else LEASE_S))
+        patience = EVERY_S if quiet else LEASE_S
+        asked += await self._ask(self._overdue(found, now, patience))
         if quiet and now >= self._whole:
             asked += await self._behind()
             self._whole = now + WHOLE_EVERY_S
+        if now >= self._compared + (LEASE_S if found else patience):
+            await self._compare(now)
         return asked
 
     async def _ask(self, documents: Sequence[str]) -> int:
@@ -88,10 +96,26 @@ class Sweep:
                 left.since, left.asked = now, left.asked + 1
         return overdue
 
+    async def _is(self, *states: str) -> bool:
+        generation = self._applier.generation
+        return any(one.name == generation and one.state in states for one in await self._state.generations())
+
+    async def _compare(self, now: float) -> None:
+        """Compare a page of manifests with the indexes, unless these are being built or removed; under load not so
+        often."""
+        self._compared = now
+        if await self._is("building", "pruning"):
+            return
+        try:
+            await self._verification.look()
+        except BackendUnavailable as error:  # for all else that the sweep does no index is needed
+            log.warning("not_verified", generation=self._applier.generation, reason=str(error))
+            self._compared += LEASE_S
+
     async def _behind(self) -> int:
         """Ask for what is behind its record, unless a rebuild is under way: its plan says what belongs into it."""
         generation, after, asked = self._applier.generation, "", 0
-        if any(one.name == generation and one.state == "building" for one in await self._state.generations()):
+        if await self._is("building"):
             return 0
         while page := await self._state.pending(generation, after=after, limit=PAGE):
             asked += await self._ask([one.document for one in page])

@@ -134,6 +134,14 @@ class SqliteChunks:
 
         return await self._database.look(read)
 
+    async def missing(self, ids: Sequence[str]) -> set[str]:
+        """See ChunkIndex.missing."""
+        return set(ids) - await self._database.read(lambda connection: _known(connection, "id", ids))
+
+    async def held(self, documents: Sequence[str]) -> set[str]:
+        """See ChunkIndex.held."""
+        return await self._database.read(lambda connection: _known(connection, "document", documents))
+
     async def documents_with(self, bigrams: Sequence[str], limit: int) -> list[str]:
         """See ChunkIndex.documents_with; no bigrams find nothing."""
         wanted = [bigram for bigram in dict.fromkeys(bigrams) if bigram]
@@ -180,6 +188,19 @@ class SqliteChunks:
     async def close(self) -> None:
         """See ChunkIndex.close."""
         await self._database.close()
+
+
+def _known(connection: apsw.Connection, column: str, values: Sequence[str]) -> set[str]:
+    """Return which of these values a column of `chunk` that has an index holds."""
+    found: set[str] = set()
+    for start in range(0, len(values), PAGE):
+        some = values[start : start + PAGE]
+        rows = connection.execute(
+            f"SELECT DISTINCT {column} FROM chunk WHERE {column} IN ({', '.join('?' * len(some))})",  # noqa: S608
+            some,
+        )
+        found.update(value for (value,) in rows)
+    return found
 
 
 def _read(

@@ -28,6 +28,8 @@ from schemas.document import IndexedChunk
 WRITE_BATCH = 250
 """Objects of one insert; with vectors and tokens some megabytes."""
 READ_BATCH = 250
+ID_BATCH = 1_000
+"""Chunks of which only it is asked whether they are there."""
 KEY_PAGE = 2_000
 IDS_PER_DELETE = 2_000
 """Ids named in one delete request."""
@@ -65,6 +67,11 @@ class WeaviateChunks:
                     await self._make()
                     self._checked = True
         return client.collections.use(self._name, dict[str, Any])
+
+    async def _collection_again(self) -> Collection:
+        """Make it again where somebody dropped it: who asks what is lost puts that back."""
+        self._checked = False
+        return await self._collection()
 
     async def _make(self) -> None:
         client = await self._connection.client()
@@ -184,6 +191,40 @@ class WeaviateChunks:
                 )
             found.update((read_key(str(o.properties[at.CHUNK])), at.to_text(o.properties)) for o in page.objects)
         return found
+
+    async def missing(self, ids: Sequence[str]) -> set[str]:
+        """See ChunkIndex.missing."""
+        if not ids:
+            return set()
+        collection = await self._collection_again()
+        asked = {at.chunk_uuid(chunk_id): chunk_id for chunk_id in ids}
+        names = list(asked)
+        for start in range(0, len(names), ID_BATCH):
+            some = names[start : start + ID_BATCH]
+            with self._answering():
+                page = await collection.query.fetch_objects_by_ids(some, limit=len(some), return_properties=[])
+            for there in page.objects:
+                del asked[there.uuid]
+        return set(asked.values())
+
+    async def held(self, documents: Sequence[str]) -> set[str]:
+        """See ChunkIndex.held."""
+        if not documents:
+            return set()
+        collection = await self._collection_again()
+        found: set[str] = set()
+        for start in range(0, len(documents), ID_BATCH):
+            left = {key(document): document for document in documents[start : start + ID_BATCH]}
+            while left and (some := await self._some_of(collection, list(left))):
+                found.update(left.pop(name) for name in some)
+        return found
+
+    async def _some_of(self, collection: Collection, keys: list[str]) -> set[str]:
+        """Return the keys of some documents that have chunks: of one with many they may be all that is returned."""
+        where = Filter.by_property(at.DOCUMENT).contains_any(keys)
+        with self._answering():
+            page = await collection.query.fetch_objects(filters=where, limit=ID_BATCH, return_properties=[at.DOCUMENT])
+        return {str(found.properties[at.DOCUMENT]) for found in page.objects}
 
     async def documents_with(self, bigrams: Sequence[str], limit: int) -> list[str]:
         """See ChunkIndex.documents_with; no bigrams find nothing."""

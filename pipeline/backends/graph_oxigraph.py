@@ -3,7 +3,7 @@
 import asyncio
 import functools
 import shutil
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Concatenate, ParamSpec, TypeVar
@@ -64,6 +64,14 @@ class OxigraphGraph:
     async def facts_of(self, documents: Sequence[str]) -> list[Fact]:
         """See Graph.facts_of."""
         return await self._read(FactStore.facts_of, documents)
+
+    async def missing(self, versions: Mapping[str, str]) -> set[str]:
+        """See Graph.missing."""
+        return await self._read(FactStore.missing, versions)
+
+    async def held(self, documents: Sequence[str]) -> set[str]:
+        """See Graph.held."""
+        return await self._read(FactStore.held, documents)
 
     async def find_entities(
         self, text: str, access_classes: Sequence[str] | None, limit: int

@@ -1,7 +1,7 @@
 """Facts in a pyoxigraph store on disk: the blocking half of the graph backend."""
 
 import threading
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -89,6 +89,19 @@ class FactStore:
             for quad in self._quads(None, _DOCUMENT, _term(terms.document_term(document)), None)
         ]
         return list(self._facts(sorted(keys, key=lambda key: key[0].value)))
+
+    def missing(self, versions: Mapping[str, str]) -> set[str]:
+        """Return the documents of which no fact of the version given stands."""
+        return {document for document, version in versions.items() if not self._has_fact(document, version)}
+
+    def held(self, documents: Sequence[str]) -> set[str]:
+        """Return the documents of which a fact stands."""
+        return {document for document in documents if self._has_fact(document)}
+
+    def _has_fact(self, document: str, version: str = "") -> bool:
+        """Say whether a fact stands, of a version or of any."""
+        facts = self._quads(None, _DOCUMENT, _term(terms.document_term(document)), None)
+        return any(not version or self._value((f.subject, f.graph_name), _VERSION).value == version for f in facts)
 
     def find_entities(self, text: str, graphs: Collection[str] | None, limit: int) -> list[tuple[Node, str]]:
         """Return (node, name) pairs whose label or alias holds `text`, shortest name first."""

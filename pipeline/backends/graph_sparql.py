@@ -1,7 +1,7 @@
 """The knowledge graph on any SPARQL 1.1 server (Fuseki, Oxigraph server), several generations on one."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import nullcontext
 
 import pyoxigraph as ox
@@ -69,6 +69,14 @@ class SparqlGraph:
     async def facts_of(self, documents: Sequence[str]) -> list[Fact]:
         """See Graph.facts_of."""
         return await self._reader.facts_of(documents)
+
+    async def missing(self, versions: Mapping[str, str]) -> set[str]:
+        """See Graph.missing."""
+        return await self._reader.missing(versions)
+
+    async def held(self, documents: Sequence[str]) -> set[str]:
+        """See Graph.held."""
+        return await self._reader.held(documents)
 
     async def find_entities(
         self, text: str, access_classes: Sequence[str] | None, limit: int

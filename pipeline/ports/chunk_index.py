@@ -87,6 +87,12 @@ class ChunkIndex(Protocol):
     async def texts(self, ids: Sequence[str]) -> dict[str, ChunkText]:
         """Return what a search reads of these chunks, of one moment; missing ids are absent. The fastest way to it."""
 
+    async def missing(self, ids: Sequence[str]) -> set[str]:
+        """Return those of the ids that no chunk has; nothing of a chunk is transferred."""
+
+    async def held(self, documents: Sequence[str]) -> set[str]:
+        """Return those of the documents that have a chunk."""
+
     async def documents_with(self, bigrams: Sequence[str], limit: int) -> list[str]:
         """Return keys of documents with a chunk that holds all these bigrams, in key order."""
 

@@ -1,6 +1,6 @@
 """The knowledge graph, one per generation."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Protocol
 
 from schemas.knowledge import Fact, Node
@@ -29,6 +29,12 @@ class Graph(Protocol):
 
     async def facts_of(self, documents: Sequence[str]) -> list[Fact]:
         """Return all facts of these documents, ordered by IRI."""
+
+    async def missing(self, versions: Mapping[str, str]) -> set[str]:
+        """Return those of the documents (keys of `versions`) of which no fact of the version given stands."""
+
+    async def held(self, documents: Sequence[str]) -> set[str]:
+        """Return those of the documents of which a fact stands, of whatever version."""
 
     async def find_entities(
         self, text: str, access_classes: Sequence[str] | None, limit: int

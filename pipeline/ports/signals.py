@@ -65,6 +65,9 @@ class Signals(msgspec.Struct, frozen=True, kw_only=True):
     """What a person should look at, with what to do."""
     outdated: list[str] = []
     """Parts of the live indexes that were built with other versions than are configured."""
+    repaired: dict[str, int] = {}
+    """By index: documents that it did not hold as their manifests say, so that they were published again; of the live
+    generation, ever. Empty where no standing check looks for them."""
 
 
 class StoreState(msgspec.Struct, frozen=True, kw_only=True):

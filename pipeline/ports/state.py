@@ -122,6 +122,16 @@ class State(Publishing, GenerationRows, Sources, Protocol):
     async def uncollect_after(self, generation: str, revision: int) -> int:
         """Mark all manifests collected at a later revision as not collected; return how many."""
 
+    async def collected_manifests(self, generation: str, *, after: str = "", limit: int = 1000) -> list[Manifest]:
+        """Return the committed manifests that are collected, with key > `after`, in key order."""
+
+    async def uncollect(self, generation: str, broken: Mapping[str, Sequence[Manifest]]) -> dict[str, list[str]]:
+        """Mark manifests as not collected that an index (key of `broken`: `chunks`, `graph`) does not hold as they say.
+
+        Only those that stand exactly as given and are collected, and that nobody is publishing: who does makes them
+        whole. Returns the documents by index, in key order, and counts them for good (see `counts`).
+        """
+
     async def revision(self, generation: str) -> int:
         """Return the highest revision that `collected` saw, 0 at first."""
 
@@ -130,7 +140,8 @@ class State(Publishing, GenerationRows, Sources, Protocol):
 
     async def counts(self, generation: str) -> dict[str, int]:
         """Return `records`, `documents` (upserts committed), `text`, `full`, `uncollected`, `dead_letters`,
-        `relinks` and one `outcome.<name>` per outcome."""
+        `relinks`, one `outcome.<name>` per outcome, and per index one `repaired.<index>`: documents that `uncollect`
+        ever marked for it, absent while there are none."""
 
     # names: which normalized names records declare, for linking mentions in other documents
     async def replace_names(self, generation: str, declared: Mapping[str, Sequence[DeclaredName]]) -> list[str]:

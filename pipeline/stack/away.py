@@ -45,6 +45,14 @@ class AwayChunks:
         """Raise."""
         self._refuse()
 
+    async def missing(self, ids: Sequence[str]) -> set[str]:
+        """Raise."""
+        self._refuse()
+
+    async def held(self, documents: Sequence[str]) -> set[str]:
+        """Raise."""
+        self._refuse()
+
     async def documents_with(self, bigrams: Sequence[str], limit: int) -> list[str]:
         """Raise."""
         self._refuse()

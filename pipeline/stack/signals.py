@@ -138,13 +138,15 @@ class StackSignals:
             warnings.append("Kafka does not answer: lag and watermarks are not known")
         if outdated:
             warnings.append(f"the live indexes were built with another {', '.join(outdated)}: rebuild them")
+        counts = await self._counts.get()
         return Signals(
             times=self.times.figures(),
             stages=stages,
-            dead_letters=(await self._counts.get())["dead_letters"],
+            dead_letters=counts["dead_letters"],
             oldest_unapplied=min((stage.oldest for stage in stages if stage.oldest), default=""),
             warnings=warnings,
             outdated=outdated,
+            repaired={index: counts.get(f"repaired.{index}", 0) for index in ("chunks", "graph")},
         )
 
     def _idle(self, stages: list[StageLag]) -> list[str]:

@@ -79,6 +79,26 @@ class ChunkWrites(ChunkFixtures):
         assert set(await index.get(["c1", "c9"])) == {"c1"}
         assert await index.get([]) == {}
 
+    async def test_ids_that_no_chunk_has_are_told(self, index: ChunkIndex) -> None:
+        ids = [f"c{n:04}" for n in range(1_300)]
+        assert await index.missing(ids) == set(ids)
+        await index.stage([chunk(name) for name in ids if name not in ("c0007", "c1207")])
+        assert await index.missing([*ids, *ids, "C0001", "1", "鍵"]) == {"c0007", "c1207", "C0001", "1", "鍵"}
+        assert await index.missing([]) == set()
+        await index.collect({"cmms/work_orders/1-1": tuple(ids[1:])}, 1)
+        assert await index.missing(ids) == {"c0000", "c0007", "c1207"}
+
+    async def test_documents_that_have_a_chunk_are_told(self, index: ChunkIndex) -> None:
+        keys = [f"s/c/{n}" for n in range(1_100)]
+        held = {"s/c/1", "s/c/1-1", "s/c/1099", "s/c/"}
+        await index.stage([chunk(f"{key}:{n}", document=key) for key in held for n in range(2)])
+        await index.stage([chunk(f"many:{n}", document="s/c/2") for n in range(1_200)])
+        assert await index.held(keys) == {"s/c/1", "s/c/1099", "s/c/2"}
+        assert await index.held(["s/c/1", "s/c/1", "s/c/1-1"]) == {"s/c/1", "s/c/1-1"}
+        assert await index.held([]) == set()
+        await index.collect({"s/c/2": (), "s/c/1": ("s/c/1:0",)}, 1)
+        assert await index.held(["s/c/1", "s/c/2"]) == {"s/c/1"}
+
     async def test_an_empty_index(self, index: ChunkIndex) -> None:
         assert await index.count() == 0
         assert await scanned(index) == []

@@ -55,6 +55,31 @@ class GraphReads(GraphFixtures):
         assert await graph.facts_of(["cmms/w/1", "cmms/w/12", "no/such/one", "cmms/w/1"]) == by_iri(*mine, other)
         assert await graph.facts_of([]) == []
 
+    async def test_documents_without_facts_of_a_version_are_told(self, graph: Graph) -> None:
+        mine = [
+            fact(F17, "is_a", FORKLIFT),
+            fact(F17, "label", text("F-17")),
+            fact(F17, "label", text("F-17"), version="v2", access_class="b"),
+        ]
+        await put(graph, *mine, fact(F17, "label", text("題"), document="cmms/w/12", version="v9"))
+        every = [f"s/文 書/{n}" for n in range(1_100)]
+        there = every[::90]
+        await put(graph, *(fact(entity(f"e{n}"), "label", text("名"), document=key) for n, key in enumerate(there)))
+        asked = dict.fromkeys(every, "v1") | {"cmms/w/1": "v2", "cmms/w/12": "v9"}
+        assert await graph.missing(asked) == set(every) - set(there)
+        assert await graph.missing(dict.fromkeys(there, "v2")) == set(there)
+        assert await graph.missing({"cmms/w/1": "v9", "cmms/w/12": "v1", "no/such/one": "v1"}) == {
+            "cmms/w/1",
+            "cmms/w/12",
+            "no/such/one",
+        }
+        assert await graph.missing({}) == set()
+        assert await graph.held([*every, "cmms/w/1", "cmms/w/1", "cmms/w"]) == {*there, "cmms/w/1"}
+        assert await graph.held([]) == set()
+        await graph.collect({"cmms/w/1": "v2", "cmms/w/12": ""}, 1)
+        assert await graph.missing({"cmms/w/1": "v1", "cmms/w/12": "v9"}) == {"cmms/w/1", "cmms/w/12"}
+        assert await graph.held(["cmms/w/1", "cmms/w/12"]) == {"cmms/w/1"}
+
     async def test_scan_is_complete_and_ordered(self, graph: Graph) -> None:
         many = [fact(entity(f"e{n}"), "label", text(f"名{n}"), document=f"s/c/{n % 7}") for n in range(1_200)]
         await put(graph, *many)

@@ -74,6 +74,8 @@ class GenerationsContract:
             await state.commit(name, [manifest()])
             await state.replace_names(name, {DOCUMENT: [DeclaredName("名", "id", "1")]})
             await state.mark_relinks(name, [DOCUMENT])
+            await state.collected(name, [(DOCUMENT, at(1))], 1)
+            assert await state.uncollect(name, {"chunks": [manifest()]}) == {"chunks": [DOCUMENT]}
         await state.promote("g2")
         await state.drop_generation("g1")
         await state.drop_generation("g1")
@@ -81,6 +83,7 @@ class GenerationsContract:
         assert await state.manifests("g1", [DOCUMENT]) == {}
         assert await state.declared_names("g1") == []
         assert (await state.counts("g1"))["relinks"] == 0
+        assert "repaired.chunks" not in await state.counts("g1")
         assert len(await state.declared_names("g2")) == 1
         assert len(await state.manifests("g2", [DOCUMENT])) == 1
 

@@ -107,6 +107,48 @@ class ManifestsContract:
         assert [p.document for p in await state.pending(GENERATION)] == ["a/b/2", "a/b/3"]
         assert await state.revision(GENERATION) == 3
 
+    async def test_pages_of_collected_manifests(self, state: State) -> None:
+        keys = sorted((f"e/a/{k}" for k in "aZ亜ア𠮷ｱ19"), key=lambda k: k.encode())
+        for key in reversed(keys):
+            await applied(state, key)
+        await state.commit(GENERATION, [manifest(keys[1])])
+        await state.commit("g2", [manifest("e/a/other")])
+        first = await state.collected_manifests(GENERATION, limit=3)
+        rest = await state.collected_manifests(GENERATION, after=first[-1].document)
+        assert [m.document for m in (*first, *rest)] == [keys[0], *keys[2:]]
+        assert first[0] == manifest(keys[0])
+        assert await state.collected_manifests("g2") == []
+
+    async def test_uncollects_what_an_index_does_not_hold_and_counts_it(self, state: State) -> None:
+        for n in (1, 2, 3):
+            await applied(state, f"a/b/{n}")
+        one, two = manifest("a/b/1"), manifest("a/b/2")
+        assert await state.uncollect(GENERATION, {"chunks": [two, one], "graph": [one]}) == {
+            "chunks": ["a/b/1", "a/b/2"],
+            "graph": ["a/b/1"],
+        }
+        assert [p.document for p in await state.pending(GENERATION)] == ["a/b/1", "a/b/2"]
+        assert await state.unfinished(GENERATION, ["a/b/1", "a/b/3"], announces=True) == {"a/b/1"}
+        assert await state.leftovers(GENERATION, older_s=60, announces=True) == ["a/b/1", "a/b/2"]
+        assert await state.uncollect(GENERATION, {"chunks": [one]}) == {}, "it is to be published already"
+        await state.collected(GENERATION, [("a/b/1", at(1))], 2)
+        assert await state.uncollect(GENERATION, {"chunks": [one], "graph": []}) == {"chunks": ["a/b/1"]}
+        counts = await state.counts(GENERATION)
+        assert (counts["repaired.chunks"], counts["repaired.graph"], counts["uncollected"]) == (3, 1, 2)
+        assert not [name for name in await state.counts("g2") if name.startswith("repaired")]
+
+    async def test_uncollects_only_what_stands_as_it_was_compared(self, state: State) -> None:
+        await applied(state, "a/b/1", 2)
+        await applied(state, "a/b/2")
+        linked = msgspec.structs.replace(manifest("a/b/2"), facts_version="other")
+        given = [manifest("a/b/1", 1), linked, manifest("a/b/4")]
+        assert await state.uncollect(GENERATION, {"chunks": given}) == {}
+        await state.begin(GENERATION, ["a/b/2"], "w1", 0)
+        assert await state.uncollect(GENERATION, {"chunks": [manifest("a/b/2")]}) == {}, "who publishes it mends it"
+        assert await state.uncollect("g2", {"chunks": [manifest("a/b/1", 2)]}) == {}
+        assert await state.uncollect(GENERATION, {}) == {}
+        assert not [name for name in await state.counts(GENERATION) if name.startswith("repaired")]
+
     async def test_scans_manifests_in_byte_order(self, state: State) -> None:
         keys = ["e/a/ア", "e/a/a", "e/a/Z", "e/a/亜", "e/a/𠮷", "e/a/ｱ"] + [f"f/a/{n:04d}" for n in range(700)]
         await state.commit(GENERATION, [manifest(key) for key in keys])

@@ -88,6 +88,15 @@ class PublishingContract:
         assert await state.finish(GENERATION, [], 1, writer="w1", stale=FUTURE, left=[DOCUMENT]) == []
         assert await state.leftovers(GENERATION, older_s=OVER, announces=False) == [DOCUMENT]
 
+    async def test_many_marks_of_one_document_hide_no_other(self, state: State) -> None:
+        for document in (DOCUMENT, "x/y/z"):
+            await finished(state, document)
+        for writer in ("w2", "w2+1", "w2+2"):  # as a writer leaves them whose store does not answer for long
+            await state.begin(GENERATION, [DOCUMENT], writer, 0)
+        await state.begin(GENERATION, ["x/y/z"], "w3", 0)
+        assert await state.leftovers(GENERATION, older_s=OVER, announces=False, limit=2) == [DOCUMENT, "x/y/z"]
+        assert await state.leftovers(GENERATION, older_s=OVER, announces=False, limit=1) == [DOCUMENT]
+
     async def test_a_relinking_mark_that_comes_later_survives(self, state: State) -> None:
         await finished(state)
         await state.mark_relinks(GENERATION, [DOCUMENT])

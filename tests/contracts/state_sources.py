@@ -74,17 +74,19 @@ class SourcesContract:
         assert await state.reconciled(["erp.t-0", "erp.t-1", "erp.t-2"]) == {"erp.t-0": 5, "erp.t-1": 2}
 
     async def test_many_note_at_once(self, state: State) -> None:
-        places = [f"erp.t-{n}" for n in range(4)]
-        await asyncio.gather(
-            *(
-                state.note_sources(
-                    [note(n, place=place) for place in (places if n % 2 else places[::-1])], dict.fromkeys(places, n)
+        for table, numbers in (("t", range(1, 13)), ("u", range(12, 0, -1))):  # the first ones meet no row
+            places = [f"erp.{table}-{n}" for n in range(4)]
+            await asyncio.gather(
+                *(
+                    state.note_sources(
+                        [note(n, place=place) for place in (places if n % 2 else places[::-1])],
+                        dict.fromkeys(places, n),
+                    )
+                    for n in numbers
                 )
-                for n in range(1, 13)
             )
-        )
-        assert {head.version for head in await state.source_heads()} == {"12"}
-        assert set((await state.reconciled(places)).values()) == {12}
+            assert {head.version for head in await state.source_heads()} == {"12"}
+            assert set((await state.reconciled(places)).values()) == {12}
 
     # ------------------------------------------------------------ columns not sent
 

@@ -1,7 +1,7 @@
 """The Weaviate chunk index: the contract, and what is its own."""
 
 import uuid
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
@@ -50,6 +50,35 @@ async def index(weaviate_address: WeaviateAddress, generation: str) -> AsyncIter
     index = WeaviateChunks(weaviate_address, generation)
     yield index
     await index.close()
+
+
+@pytest.mark.parametrize(
+    ("ask", "answer"),
+    [(lambda index: index.missing(["c1"]), {"c1"}), (lambda index: index.held([chunk("c1").document]), set())],
+    ids=["missing", "held"],
+)
+async def test_what_somebody_dropped_is_missing_and_can_be_put_back(
+    index: WeaviateChunks,
+    weaviate_address: WeaviateAddress,
+    generation: str,
+    ask: Callable[[WeaviateChunks], Awaitable[set[str]]],
+    answer: set[str],
+) -> None:
+    one = chunk("c1")
+    await index.stage([one])
+    await WeaviateChunks(weaviate_address, generation).drop()
+    assert await ask(index) == answer
+    await index.stage([one])
+    assert await index.missing(["c1"]) == set() and await index.held([one.document]) == {one.document}
+
+
+async def test_who_asks_for_nothing_makes_no_collection(
+    index: WeaviateChunks, weaviate_address: WeaviateAddress, generation: str
+) -> None:
+    assert await index.missing([]) == set() and await index.held([]) == set()
+    connection = WeaviateConnection(weaviate_address)
+    assert not await (await connection.client()).collections.exists(collection_name("Shinsen", generation))
+    await connection.close()
 
 
 async def test_odd_tokens_and_keys_come_back_and_are_found(index: WeaviateChunks) -> None:

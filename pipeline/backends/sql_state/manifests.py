@@ -1,6 +1,6 @@
 """Manifests: the commit point of each document, per generation."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -130,6 +130,34 @@ def uncollect_after(tx: Transaction, generation: str, revision: int) -> int:
     return len(rows)
 
 
+def uncollect(tx: Transaction, generation: str, broken: Mapping[str, Sequence[Manifest]]) -> dict[str, list[str]]:
+    """Put manifests back to work that an index does not hold, and count them."""
+    given = {manifest.document: manifest for some in broken.values() for manifest in some}
+    standing: set[str] = set()
+    for part in sliced(sorted(given)):
+        rows = tx.execute(
+            f"""SELECT m.document, m.body FROM manifests m
+                WHERE m.generation = ? AND m.collected = 1 AND m.document IN ({marks(len(part))}) AND NOT EXISTS
+                    (SELECT 1 FROM staging s WHERE s.generation = m.generation AND s.document = m.document)
+                ORDER BY m.document{tx.row_lock}""",  # noqa: S608
+            (generation, *part),
+        )
+        # As read, not to the byte: an older version may have written it without a field that has come since.
+        same = [document for document, body in rows if decode(body) == given[document]]
+        tx.executemany(
+            "UPDATE manifests SET collected = 0 WHERE generation = ? AND document = ?",
+            [(generation, document) for document in same],
+        )
+        standing.update(same)
+    marked = {index: sorted({m.document for m in some} & standing) for index, some in broken.items()}
+    tx.executemany(
+        "INSERT INTO index_repairs (generation, store, documents) VALUES (?, ?, ?) ON CONFLICT (generation, store)"
+        " DO UPDATE SET documents = index_repairs.documents + excluded.documents",
+        [(generation, index, len(documents)) for index, documents in sorted(marked.items()) if documents],
+    )
+    return {index: documents for index, documents in marked.items() if documents}
+
+
 def revision(tx: Transaction, generation: str) -> int:
     """Return the highest revision."""
     rows = tx.execute("SELECT coalesce(max(revision), 0) FROM manifests WHERE generation = ?", (generation,))
@@ -140,6 +168,15 @@ def page(tx: Transaction, generation: str, after: str, limit: int) -> list[Manif
     """Return committed manifests in key order."""
     rows = tx.execute(
         "SELECT body FROM manifests WHERE generation = ? AND document > ? ORDER BY document LIMIT ?",
+        (generation, after, limit),
+    )
+    return [decode(body) for (body,) in rows]
+
+
+def collected_page(tx: Transaction, generation: str, after: str, limit: int) -> list[Manifest]:
+    """Return collected manifests in key order."""
+    rows = tx.execute(
+        "SELECT body FROM manifests WHERE generation = ? AND document > ? AND collected = 1 ORDER BY document LIMIT ?",
         (generation, after, limit),
     )
     return [decode(body) for (body,) in rows]
@@ -173,4 +210,6 @@ def counts(tx: Transaction, generation: str) -> dict[str, int]:
         found["uncollected"] += 0 if is_collected else number
     found["records"] = int(tx.execute("SELECT count(*) FROM records WHERE position <> ''")[0][0])
     found["relinks"] = int(tx.execute("SELECT count(*) FROM relinks WHERE generation = ?", (generation,))[0][0])
+    repaired = tx.execute("SELECT store, documents FROM index_repairs WHERE generation = ?", (generation,))
+    found |= {f"repaired.{index}": int(number) for index, number in repaired}
     return found

@@ -21,7 +21,7 @@ UNFINISHED = """
 LEFTOVERS = """
     SELECT document FROM (
         SELECT * FROM (
-            SELECT 0 AS kind, s.document FROM staging s WHERE s.generation = ? AND s.since < ? AND {known}
+            SELECT DISTINCT 0 AS kind, s.document FROM staging s WHERE s.generation = ? AND s.since < ? AND {known}
             ORDER BY s.document LIMIT ?) AS marked
         UNION ALL SELECT * FROM (
             SELECT 1 AS kind, s.document FROM relinks s WHERE s.generation = ? AND {known}

@@ -44,24 +44,24 @@ def note(tx: Transaction, notes: Sequence[SourceNote], reconciled: Mapping[str, 
 
 
 def _note(tx: Transaction, one: SourceNote) -> None:
-    rows = tx.execute(
+    # First, so that there is a row to lock: of two first notes at once the lower one could stand.
+    tx.execute(
+        f"INSERT INTO source_heads ({HEAD}) VALUES ({marks(6)}) ON CONFLICT DO NOTHING",  # noqa: S608
+        (one.source, one.place, "", "", "", ""),
+    )
+    [row] = tx.execute(
         f"SELECT {HEAD} FROM source_heads WHERE source = ? AND place = ?{tx.row_lock}",  # noqa: S608
         (one.source, one.place),
     )
-    before = (
-        _head(rows[0])
-        if rows
-        else SourceHead(source=one.source, place=one.place, head="", version="", at="", recent="")
-    )
+    before = _head(row)
     said = one.recent
     if one.mark is not None:
         reached, at = one.mark
         said += "x" if reached < before.head and at > before.at else "."
     top = one if one.head > before.head else before
     tx.execute(
-        f"INSERT INTO source_heads ({HEAD}) VALUES ({marks(6)}) ON CONFLICT (source, place) DO UPDATE SET"  # noqa: S608
-        " head = excluded.head, version = excluded.version, at = excluded.at, recent = excluded.recent",
-        (one.source, one.place, top.head, top.version, top.at, (before.recent + said)[-RECENT:]),
+        "UPDATE source_heads SET head = ?, version = ?, at = ?, recent = ? WHERE source = ? AND place = ?",
+        (top.head, top.version, top.at, (before.recent + said)[-RECENT:], one.source, one.place),
     )
 
 

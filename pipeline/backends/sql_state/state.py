@@ -85,6 +85,14 @@ class SqlState(SqlPublishing, SqlGenerations, SqlSources):
         """Put manifests back to work."""
         return await self._database.write(lambda tx: manifests.uncollect_after(tx, generation, revision))
 
+    async def collected_manifests(self, generation: str, *, after: str = "", limit: int = 1000) -> list[Manifest]:
+        """Return a page of collected manifests."""
+        return await self._database.look(lambda tx: manifests.collected_page(tx, generation, after, limit))
+
+    async def uncollect(self, generation: str, broken: Mapping[str, Sequence[Manifest]]) -> dict[str, list[str]]:
+        """Put manifests back to work."""
+        return await self._database.write(lambda tx: manifests.uncollect(tx, generation, broken))
+
     async def revision(self, generation: str) -> int:
         """Return the highest revision."""
         return await self._database.look(lambda tx: manifests.revision(tx, generation))

@@ -69,6 +69,9 @@ ADDED = (
     "CREATE TABLE IF NOT EXISTS borrowed_columns (document {text} PRIMARY KEY, origins {text} NOT NULL)",
     "CREATE TABLE IF NOT EXISTS letter_generations (letter {text} PRIMARY KEY, generation {text} NOT NULL)",
     "CREATE INDEX IF NOT EXISTS letter_generations_generation ON letter_generations (generation)",
+    """CREATE TABLE IF NOT EXISTS index_repairs (
+        generation {text} NOT NULL, store {text} NOT NULL, documents {int} NOT NULL,
+        PRIMARY KEY (generation, store))""",
 )
 """What came later; files that were made before get it when they are opened. Nothing that is there is changed."""
 

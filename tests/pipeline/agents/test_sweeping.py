@@ -8,9 +8,11 @@ import pytest
 
 from pipeline.agents import sweeping
 from pipeline.agents.sweeping import EVERY_S, WHOLE_EVERY_S, Sweep
-from pipeline.apply import LEASE_S, Applier
+from pipeline.agents.verifying import Verification
+from pipeline.apply import Applier
 from pipeline.embedded.runtime import EmbeddedRuntime
 from pipeline.ports.generations import Generation
+from pipeline.writer_marks import LEASE_S
 from tests.differential.events import history
 from tests.differential.running import running
 from tests.pipeline.test_appliers import MACHINE, RENAMED, REPORT, Writers, advance
@@ -22,7 +24,10 @@ class Watched:
     def __init__(self, runtime: EmbeddedRuntime, applier: Applier, lag: int) -> None:
         self.asked: list[list[str]] = []
         self.now, self.lag = 0.0, lag
-        self.sweep = Sweep(runtime.state, applier, self._send, self._lag, seconds=lambda: self.now)
+        own: Any = applier
+        indexes = own._state, own._chunks, own._graph
+        verification = Verification(applier.generation, *indexes, seconds=lambda: self.now)
+        self.sweep = Sweep(runtime.state, applier, verification, self._send, self._lag, seconds=lambda: self.now)
 
     async def _send(self, documents: Iterable[str]) -> None:
         self.asked.append(list(documents))
