@@ -71,8 +71,9 @@ def _manifest(manifest: Manifest) -> Any:
 
 
 def _chunk(chunk: IndexedChunk) -> Any:
-    # Of the vector only presence and model: floats may differ between machines and engines.
-    return msgspec.structs.replace(chunk, vector=b"1" if chunk.vector is not None else None)
+    # Of the vectors only presence, number and model: floats may differ between machines and engines.
+    there = b"1" if chunk.vector is not None else None
+    return msgspec.structs.replace(chunk, vector=there, sentence_vectors=b"1" * len(chunk.sentence_vectors))
 
 
 def _fact(fact: Fact) -> Any:

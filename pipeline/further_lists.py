@@ -8,10 +8,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
 
+from pipeline.passage_vectors import content_hash
 from pipeline.ports.cache import Cache
 from pipeline.ports.multi_vector_encoder import Matrix, MultiVectorEncoder
 from pipeline.ports.sparse_encoder import SparseEncoder, SparseVector
-from pipeline.prepare import content_hash
 from pipeline.steps.late_interaction import dot, max_sim, pack_matrix, pack_sparse, unpack_matrix, unpack_sparse
 
 UNMEASURED = "adapter only, quality unmeasured"

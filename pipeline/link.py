@@ -81,7 +81,8 @@ def indexed_chunks(prepared: Prepared, vector_model: str) -> list[IndexedChunk]:
     if document is None:
         return []
     vectors: Sequence[bytes | None] = prepared.vectors or [None] * len(prepared.chunks)
-    parts = zip(prepared.chunks, prepared.analyses, prepared.title_terms, vectors, strict=True)
+    sentences = prepared.sentence_vectors or [b""] * len(prepared.chunks)
+    parts = zip(prepared.chunks, prepared.analyses, prepared.title_terms, vectors, sentences, strict=True)
     shared = _shared(document)
     return [
         IndexedChunk(
@@ -92,9 +93,10 @@ def indexed_chunks(prepared: Prepared, vector_model: str) -> list[IndexedChunk]:
             title_terms=title_terms,
             vector=vector,
             vector_model=vector_model if vector is not None else "",
+            sentence_vectors=its,
             **shared,
         )
-        for piece, analysis, title_terms, vector in parts
+        for piece, analysis, title_terms, vector, its in parts
     ]
 
 

@@ -1,31 +1,28 @@
 """Prepare: everything about a record that needs no store but the cache. Map, chunk, analyze, embed."""
 
 import asyncio
-import hashlib
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 import msgspec
 
-from pipeline.errors import BackendUnavailable, InvalidEvent, ModelFailed
+from pipeline.errors import BackendUnavailable, InvalidEvent
 from pipeline.mapping import Mappings
+from pipeline.passage_vectors import PassageVectors, asked, content_hash, in_parts
 from pipeline.ports.cache import Cache
 from pipeline.ports.models import Analyzer, Embedder
 from pipeline.steps.chunk import ChunkLimits, chunk
 from pipeline.steps.map import map_record
 from pipeline.steps.vocabulary import Vocabulary
-from pipeline.text.embeddable import passage_text
 from schemas.change_event import Lane, split_document_key
-from schemas.document import Analysis, Chunk, Document, Stage
+from schemas.document import Analysis, Stage
 from schemas.knowledge import Mention
 from schemas.messages import Prepared
 from schemas.record import Record
 
-__all__ = ["Prepared", "Preparer", "Refused", "content_hash", "passage"]
+__all__ = ["Prepared", "Preparer", "Refused"]
 
 T = TypeVar("T")
-KEPT_AFTER = 128
-"""Texts after which what the models made is kept: a document of thousands of passages goes on there after a restart."""
 PLAIN = "点検を行った。"
 """What every model can take."""
 
@@ -35,16 +32,6 @@ class Refused(msgspec.Struct, frozen=True):
 
     record: Record
     error: InvalidEvent
-
-
-def content_hash(text: str) -> str:
-    """Return the cache key of a text."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def passage(document: Document, piece: Chunk) -> str:
-    """Return what is embedded."""
-    return passage_text(document.title, piece.headings, piece.text)
 
 
 class Preparer:
@@ -58,9 +45,12 @@ class Preparer:
         analyzer: Analyzer,
         embedder: Embedder,
         limits: ChunkLimits,
+        *,
+        sentence_vectors: bool = False,
     ) -> None:
         self._mappings, self._vocabulary, self._cache, self._limits = mappings, vocabulary, cache, limits
         self._analyzer, self._embedder = analyzer, embedder
+        self._vectors = PassageVectors(cache, embedder, of_sentences=sentence_vectors)
 
     async def light(self, records: Sequence[Record], stage: Stage, lane: Lane) -> list[Prepared | Refused]:
         """Map, chunk and tokenize; take mentions and vectors from the cache as far as they are there."""
@@ -77,9 +67,8 @@ class Preparer:
         if document is None or not prepared.missing:
             return prepared
         texts = [piece.text for piece in prepared.chunks]
-        passages = [passage(document, piece) for piece in prepared.chunks]
-        mentions, vectors = await asyncio.gather(self._mentions(texts, lane), self._vectors(passages, lane))
-        _complete(prepared, mentions, vectors)
+        mentions, _ = await asyncio.gather(self._mentions(texts, lane), self._vectors.make([prepared], lane))
+        _complete(prepared, mentions)
         return prepared
 
     async def analyzed(self, records: Sequence[Record], lane: Lane, beside: int = 0) -> list[Prepared | Refused]:
@@ -98,7 +87,7 @@ class Preparer:
         _, mentions = await asyncio.gather(self._tokenize(good, lane), self._mentions(texts, lane, known))
         spans = iter(mentions)
         for p in whole:
-            _complete(p, [next(spans) for _ in p.chunks], [])
+            _complete(p, [next(spans) for _ in p.chunks])
         return prepared
 
     async def mention(self, batch: Sequence[Prepared], lane: Lane) -> None:
@@ -106,26 +95,15 @@ class Preparer:
         texts = [c.text for p in batch for c in p.chunks]
         mentions = iter(await self._mentions(texts, lane))
         for p in batch:
-            _complete(p, [next(mentions) for _ in p.chunks], [])
+            _complete(p, [next(mentions) for _ in p.chunks])
 
     async def with_cached_vectors(self, batch: Sequence[Prepared]) -> list[Prepared]:
         """Take vectors from the cache; return the documents that lack some."""
-        lacking = [p for p in batch if self._lacks_vectors(p)]
-        known = await self._peek(self._vectors_kind, [text for p in lacking for text in _passages(p)])
-        for p in lacking:
-            vectors = [known.get(content_hash(text)) for text in _passages(p)]
-            if None not in vectors:
-                p.vectors = [v for v in vectors if v is not None]
-        return [p for p in lacking if self._lacks_vectors(p)]
-
-    def _lacks_vectors(self, prepared: Prepared) -> bool:
-        return bool(self._embedder.model) and len(prepared.vectors) < len(prepared.chunks)
+        return await self._vectors.look(batch)
 
     async def embed(self, batch: Sequence[Prepared], lane: Lane) -> None:
         """Make the vectors of documents, in one call."""
-        vectors = iter(await self._vectors([text for p in batch for text in _passages(p)], lane))
-        for p in batch:
-            p.vectors = [next(vectors) for _ in p.chunks]
+        await self._vectors.make(batch, lane)
 
     async def models_work(self) -> bool:
         """Say whether the models take a plain text: then a failure is the other text's fault."""
@@ -161,27 +139,17 @@ class Preparer:
             p.title_terms = [found[title].terms for title in titles[p.record.document]]
 
     async def _from_cache(self, batch: Sequence[Prepared]) -> None:
-        texts = [c.text for p in batch for c in p.chunks]
-        passages = [passage(p.document, c) for p in batch if p.document for c in p.chunks]
-        mentions = await self._peek(self._mentions_kind, texts)
-        vectors = await self._peek(self._vectors_kind, passages) if self._embedder.model else {}
+        mentions = await self._peek(self._mentions_kind, [c.text for p in batch for c in p.chunks])
+        lacking = {p.record.document for p in await self._vectors.look(batch)}
         for p in batch:
-            document = p.document
-            assert document is not None
             spans = [mentions.get(content_hash(c.text)) for c in p.chunks]
-            dense = [vectors.get(content_hash(passage(document, c))) for c in p.chunks]
-            p.missing = None in spans or (bool(self._embedder.model) and None in dense)
+            p.missing = None in spans or p.record.document in lacking
             if not p.missing:
-                decoded = [msgspec.msgpack.decode(s, type=tuple[Mention, ...]) for s in spans if s is not None]
-                _complete(p, decoded, [v for v in dense if v is not None])
+                _complete(p, [msgspec.msgpack.decode(s, type=tuple[Mention, ...]) for s in spans if s is not None])
 
     @property
     def _mentions_kind(self) -> str:
         return f"mentions:{_version(self._analyzer)}"
-
-    @property
-    def _vectors_kind(self) -> str:
-        return f"vectors:{self._embedder.model}"
 
     async def _mentions(
         self, texts: Sequence[str], lane: Lane, known: dict[str, bytes] | None = None
@@ -195,19 +163,6 @@ class Preparer:
             known,
         )
         return [found[text] for text in texts]
-
-    async def _vectors(self, passages: Sequence[str], lane: Lane) -> list[bytes]:
-        if not self._embedder.model:
-            return []
-        keys = {text: content_hash(text) for text in passages}
-        known = await self._cache.get(self._vectors_kind, list(keys.values()))
-        missing = [text for text, key in keys.items() if key not in known]
-        for part in _parts(missing):
-            computed = await _asked(self._embedder.passages(part, lane=lane))
-            fresh = {keys[text]: vector for text, vector in zip(part, computed, strict=True)}
-            await self._cache.put(self._vectors_kind, fresh)
-            known = known | fresh
-        return [known[keys[text]] for text in passages]
 
     async def _peek(self, kind: str, texts: Sequence[str]) -> dict[str, bytes]:
         if not texts:
@@ -227,28 +182,11 @@ class Preparer:
             known = await self._cache.get(kind, list(keys.values()))
         found = {text: msgspec.msgpack.decode(known[key], type=of) for text, key in keys.items() if key in known}
         missing = [text for text in keys if text not in found]
-        for part in _parts(missing):
-            computed = dict(zip(part, await _asked(compute(part)), strict=True))
+        for part in in_parts(missing):
+            computed = dict(zip(part, await asked(compute(part)), strict=True))
             await self._cache.put(kind, {keys[text]: msgspec.msgpack.encode(value) for text, value in computed.items()})
             found.update(computed)
         return found
-
-
-def _parts(texts: Sequence[str]) -> Iterator[Sequence[str]]:
-    return (texts[start : start + KEPT_AFTER] for start in range(0, len(texts), KEPT_AFTER))
-
-
-async def _asked(answer: Awaitable[T]) -> T:
-    """Return what a model answers; its failure is told apart from one of the cache."""
-    try:
-        return await answer
-    except BackendUnavailable as error:
-        raise ModelFailed(str(error)) from error
-
-
-def _passages(prepared: Prepared) -> list[str]:
-    document = prepared.document
-    return [passage(document, piece) for piece in prepared.chunks] if document is not None else []
 
 
 def _version(analyzer: Analyzer) -> str:
@@ -261,10 +199,9 @@ def _titles(prepared: Prepared) -> list[str]:
     return ["\n".join((document.title, *piece.headings)) for piece in prepared.chunks]
 
 
-def _complete(prepared: Prepared, mentions: Sequence[tuple[Mention, ...]], vectors: list[bytes]) -> None:
+def _complete(prepared: Prepared, mentions: Sequence[tuple[Mention, ...]]) -> None:
     prepared.analyses = [
         msgspec.structs.replace(analysis, mentions=(*analysis.mentions, *more))
         for analysis, more in zip(prepared.analyses, mentions, strict=True)
     ]
-    prepared.vectors = vectors
     prepared.missing = False

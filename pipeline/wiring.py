@@ -29,6 +29,8 @@ from pipeline.errors import InvalidConfiguration
 from pipeline.generations import Opener, OpenGeneration
 from pipeline.mapping import Mappings, load_mappings
 from pipeline.model_workers.pool import WorkerPool
+from pipeline.passage_vectors import SENTENCES_VERSION
+from pipeline.ports.cache import Cache
 from pipeline.ports.models import Analyzer, Embedder
 from pipeline.ports.state import State
 from pipeline.prepare import Preparer
@@ -68,6 +70,7 @@ class Configuration:
         self.patterns_version = TextFacts(self.text_facts.relations, Vocabulary(families, patterns)).version
         """Without the codes of the dictionary, which has a version of its own."""
         self.ranking: RankingModel = load_ranking(settings.ranking)
+        self.sentence_vectors = settings.sentence_vectors
 
 
 @asynccontextmanager
@@ -86,8 +89,7 @@ async def open_embedded(settings: Settings) -> AsyncIterator[EmbeddedRuntime]:
         cache = SqliteCache(settings.cache or settings.data / "cache.db")
         stack.push_async_callback(cache.close)
         state = sqlite_state(database)
-        limits = ChunkLimits(max_chunks=settings.max_chunks)
-        preparer = Preparer(configuration.mappings, configuration.vocabulary, cache, analyzer, embedder, limits)
+        preparer = new_preparer(settings, configuration, cache, analyzer, embedder)
         runtime = EmbeddedRuntime(
             state=state,
             change_log=SqliteChangeLog(database),
@@ -107,6 +109,15 @@ async def open_embedded(settings: Settings) -> AsyncIterator[EmbeddedRuntime]:
         stack.push_async_callback(runtime.close)
         await runtime.open()
         yield runtime
+
+
+def new_preparer(
+    settings: Settings, configuration: Configuration, cache: Cache, analyzer: Analyzer, embedder: Embedder
+) -> Preparer:
+    """Return what prepares documents, in both profiles."""
+    limits = ChunkLimits(max_chunks=settings.max_chunks)
+    given = (configuration.mappings, configuration.vocabulary, cache, analyzer, embedder, limits)
+    return Preparer(*given, sentence_vectors=settings.sentence_vectors)
 
 
 def _opener(settings: Settings, state: State, preparer: Preparer, text_facts: TextFacts, vector_model: str) -> Opener:
@@ -179,6 +190,7 @@ def versions(configuration: Configuration, analyzer: Analyzer, embedder: Embedde
         "analyzer": analyzer.version,
         "dictionary": analyzer.dictionary,
         "embedder": embedder.model,
+        "sentence_vectors": SENTENCES_VERSION if embedder.model and configuration.sentence_vectors else "",
         "patterns": configuration.patterns_version,
     }
 

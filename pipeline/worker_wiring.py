@@ -30,8 +30,7 @@ from pipeline.reconcile import Reconciler
 from pipeline.settings import Settings
 from pipeline.stack.lag import LagReader, Stage
 from pipeline.stack_wiring import OpenIndexes, open_indexes, open_state, stack_topics
-from pipeline.steps.chunk import ChunkLimits
-from pipeline.wiring import Configuration, open_models, versions
+from pipeline.wiring import Configuration, new_preparer, open_models, versions
 from schemas.change_event import Lane
 from schemas.topics import (
     GenerationTopics,
@@ -219,8 +218,7 @@ async def open_workshop(settings: Settings) -> AsyncIterator[tuple[Workshop, Sta
         await outbox.open()
         lag = LagReader(settings.kafka, system_clock)
         stack.push_async_callback(lag.close)
-        limits = ChunkLimits(max_chunks=settings.max_chunks)
-        preparer = Preparer(configuration.mappings, configuration.vocabulary, cache, analyzer, embedder, limits)
+        preparer = new_preparer(settings, configuration, cache, analyzer, embedder)
         built_with = versions(configuration, analyzer, embedder)
         shop = Workshop(settings, configuration, state, preparer, outbox, lag, embedder.model, built_with)
         stack.push_async_callback(shop.close)

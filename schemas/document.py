@@ -118,6 +118,9 @@ class IndexedChunk(msgspec.Struct, frozen=True, kw_only=True):
     """Little-endian float32, unit length; None at the `text` stage."""
     vector_model: str
     """Empty without a vector."""
+    sentence_vectors: bytes = b""
+    """Of its sentences by the same model, one behind the other, int8 (`pipeline.steps.sentence_vectors`); empty where
+    the chunk is one sentence, or without a vector. They come and go with it."""
     access_class: str
     source: str
     collection: str

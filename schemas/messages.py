@@ -18,6 +18,8 @@ class Prepared(msgspec.Struct, kw_only=True):
     """Terms of title and headings, per chunk."""
     vectors: list[bytes] = []
     """One per chunk at stage full when there is an embedder, else empty."""
+    sentence_vectors: list[bytes] = []
+    """The same, of the chunks' sentences (`IndexedChunk.sentence_vectors`)."""
     missing: bool = False
     """True while model work is left to do."""
     withdrawn: bool = False

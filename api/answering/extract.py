@@ -8,12 +8,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from api.answering.sentences import Sentence, sentences
 from api.retrieval.passages import Passage
 from api.retrieval.question import AnalyzedQuestion
 from api.routing.words import Focus
 from pipeline.ports.models import Analyzer
 from pipeline.text.normalize import fold
+from pipeline.text.sentences import Sentence, sentences
 from schemas.document import Analysis
 
 _COVERAGE, _CUE, _IDENTIFIER, _RETRIEVAL = 0.45, 0.25, 0.1, 0.2

@@ -31,6 +31,8 @@ class Passage(msgspec.Struct, frozen=True, kw_only=True):
     """Of title and headings; empty likewise."""
     bigrams: Sequence[str] = ()
     """Pairs of characters of the text; empty likewise."""
+    sentence_vectors: bytes = b""
+    """Empty likewise, or where the chunk has none."""
     unordered: frozenset[str] = frozenset()
     """Index terms of text, title and headings when the text came from the record, else empty."""
     score: float
@@ -79,6 +81,7 @@ async def _indexed(reader: Reader, candidates: Sequence[Candidate], source: str)
             sequence=chunk.terms,
             title_terms=chunk.title_terms,
             bigrams=chunk.bigrams,
+            sentence_vectors=chunk.sentence_vectors,
             score=round(candidate.score / highest, 6),
             sources=(source,),
         )

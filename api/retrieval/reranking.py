@@ -9,11 +9,13 @@ import time
 from collections.abc import Sequence
 
 import msgspec
+from msgspec import structs
 
 from api.retrieval.passages import Passage, moved
 from api.retrieval.question import MAX_BIGRAMS, AnalyzedQuestion
 from pipeline.errors import BackendUnavailable, ModelFailed
 from pipeline.ports.reranker import Reranker, RerankPassage, RerankQuestion
+from pipeline.steps.sentence_vectors import nearest
 
 RERANKED = 50
 """Passages that the second stage looks at: the first ones, whichever page is asked for."""
@@ -69,6 +71,17 @@ def _ordered(passages: Sequence[Passage], scores: Sequence[float]) -> list[Passa
     return [moved(passages[n], passages[place], rerank=scores[n]) for place, n in enumerate(order)]
 
 
+def with_sentences(question: AnalyzedQuestion, passages: Sequence[Passage]) -> list[Passage]:
+    """Return the passages with how near their sentences are to the question."""
+    if question.vector is None:
+        return list(passages)
+    scores = nearest(question.vector, [one.sentence_vectors for one in passages])
+    return [
+        one if score is None else structs.replace(one, candidate=structs.replace(one.candidate, sentence_score=score))
+        for one, score in zip(passages, scores, strict=True)
+    ]
+
+
 def asked(question: AnalyzedQuestion, alpha: float | None = None) -> RerankQuestion:
     """Return the question as rerankers see it."""
     return RerankQuestion(
@@ -94,6 +107,8 @@ def seen(passage: Passage) -> RerankPassage:
         signals["dense_rank"] = float(found.dense)
     if found.dense_score is not None:
         signals["dense"] = found.dense_score
+    if found.sentence_score is not None:
+        signals["sentence"] = found.sentence_score
     return RerankPassage(
         text=passage.text,
         title=found.manifest.title,

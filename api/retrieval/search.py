@@ -48,6 +48,8 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     dense: int | None = None
     bm25_score: float | None = None
     dense_score: float | None = None
+    sentence_score: float | None = None
+    """Likeness of the nearest of its sentences; None when there are none to tell apart, or nobody looked."""
     exact: int = 0
     """How many of the asked identifiers the chunk holds, exactly, or its document is named by."""
     named: int = 0

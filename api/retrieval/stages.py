@@ -10,7 +10,7 @@ from api.retrieval.guarded import guarded_search
 from api.retrieval.passages import Passage, read_passages
 from api.retrieval.question import AnalyzedQuestion
 from api.retrieval.reader import Reader
-from api.retrieval.reranking import RERANKED, SecondStage, asked, rerank, seen
+from api.retrieval.reranking import RERANKED, SecondStage, asked, rerank, seen, with_sentences
 from api.retrieval.search import CHUNKS_LOOKED_AT, Candidate, SearchPlan, thinned
 
 _TRIES = 3
@@ -76,7 +76,7 @@ async def _reranked(
     passages: list[Passage],
 ) -> tuple[list[Candidate], list[Passage]]:
     """Rerank the head."""
-    head = _head(found, passages)
+    head = with_sentences(question, _head(found, passages))
     reader.explained = lambda: (asked(question, stage.alpha), {one.candidate.id: seen(one) for one in head})
     done = await rerank(stage, question, head)
     reader.rerank_s = done.seconds

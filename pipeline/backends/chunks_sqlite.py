@@ -8,6 +8,7 @@ import apsw
 
 from pipeline.backends.chunks_sqlite_check import Audit, audit
 from pipeline.backends.chunks_sqlite_rows import (
+    ADDITIONS,
     CHUNK_SELECT,
     SCHEMA,
     TEXT_SELECT,
@@ -15,6 +16,7 @@ from pipeline.backends.chunks_sqlite_rows import (
     decode_text,
     encode_chunks,
     prepare_connection,
+    with_sentences,
 )
 from pipeline.backends.chunks_sqlite_search import common_hits, dense_hits, documents_with_all, lexical_hits
 from pipeline.backends.chunks_sqlite_vectors import VectorMatrix
@@ -54,6 +56,7 @@ class SqliteChunks:
         self._database = Database(
             folder / f"chunks-{generation}.db",
             SCHEMA,
+            additions=ADDITIONS,
             readers=readers,
             setup=prepare_connection,
             cache_mib=96,
@@ -129,7 +132,8 @@ class SqliteChunks:
             for start in range(0, len(asked), PAGE):
                 some = asked[start : start + PAGE]
                 rows = connection.execute(f"{TEXT_SELECT} WHERE c.id IN ({', '.join('?' * len(some))})", some)
-                found.update((chunk_id, self._texts(body, tokens)) for chunk_id, body, tokens in rows)
+                for chunk_id, sentences, *blobs in rows:
+                    found[chunk_id] = with_sentences(self._texts(*blobs), sentences)
             return found
 
         return await self._database.look(read)
@@ -210,6 +214,10 @@ def _read(
     if not vectors or not dimensions(connection):
         return [decode_chunk(row, None) for row in rows]
     return [
-        decode_chunk(row, connection.execute("SELECT embedding FROM vector WHERE rowid = ?", (row[0],)).get)
+        decode_chunk(
+            row,
+            connection.execute("SELECT embedding FROM vector WHERE rowid = ?", (row[0],)).get,
+            connection.execute("SELECT packed FROM sentence_vectors WHERE n = ?", (row[0],)).get,
+        )
         for row in rows
     ]

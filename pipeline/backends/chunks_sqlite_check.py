@@ -26,7 +26,7 @@ class Audit(msgspec.Struct, frozen=True):
             bare = Analysis(terms=(), bigrams=(), identifiers=(), mentions=chunk.analysis.mentions)
             chunk = msgspec.structs.replace(chunk, analysis=bare, title_terms=())
         if chunk.id in self.vectors:
-            chunk = msgspec.structs.replace(chunk, vector=None, vector_model="")
+            chunk = msgspec.structs.replace(chunk, vector=None, vector_model="", sentence_vectors=b"")
         return chunk
 
 

@@ -40,6 +40,11 @@ CREATE VIRTUAL TABLE lexical_statistics USING fts5vocab(lexical, 'col');
 CREATE TABLE memo (name TEXT PRIMARY KEY, value INTEGER NOT NULL);
 """  # noqa: S608
 
+ADDITIONS = """
+-- With the row of `vector`. Apart from `content`: it goes with the model, not with the text.
+CREATE TABLE IF NOT EXISTS sentence_vectors (n INTEGER PRIMARY KEY, packed BLOB NOT NULL);
+"""
+
 Tokens = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], tuple[str, ...]]
 """Title terms, terms, bigrams, identifiers."""
 Body = tuple[str, str, tuple[str, ...], tuple[Mention, ...]]
@@ -54,7 +59,10 @@ _decode_head: Callable[[bytes], tuple[str, msgspec.Raw, tuple[str, ...], msgspec
 ).decode
 """As `Body`, without making objects of mentions, which no search reads."""
 
-TEXT_SELECT = "SELECT c.id, x.body, x.tokens FROM chunk c JOIN content x ON x.n = c.n"
+TEXT_SELECT = """
+SELECT c.id, s.packed, x.body, x.tokens FROM chunk c JOIN content x ON x.n = c.n
+LEFT JOIN sentence_vectors s ON s.n = c.n
+"""
 CHUNK_SELECT = """
 SELECT c.n, c.id, c.document, a.id, c.source, c.collection, c.type, c.updated_at, c.fields, c.vector_model,
        x.body, x.tokens FROM chunk c JOIN access_class a ON a.n = c.class JOIN content x ON x.n = c.n
@@ -106,8 +114,8 @@ def _encode_chunk(chunk: IndexedChunk) -> EncodedChunk:
     )
 
 
-def decode_chunk(row: tuple[Any, ...], vector: bytes | None) -> IndexedChunk:
-    """Make a chunk of a row of CHUNK_SELECT and its vector; without one it names no model."""
+def decode_chunk(row: tuple[Any, ...], vector: bytes | None, sentences: bytes | None = None) -> IndexedChunk:
+    """Make a chunk of a row of CHUNK_SELECT and its vectors; without one it names no model."""
     text, title, headings, mentions = _decode_body(zlib.decompress(row[10]))
     title_terms, terms, bigrams, identifiers = unpack_tokens(row[11])
     return IndexedChunk(
@@ -120,6 +128,7 @@ def decode_chunk(row: tuple[Any, ...], vector: bytes | None) -> IndexedChunk:
         title_terms=title_terms,
         vector=vector,
         vector_model=row[9] if vector is not None else "",
+        sentence_vectors=sentences or b"",
         access_class=row[3],
         source=row[4],
         collection=row[5],
@@ -136,3 +145,8 @@ def decode_text(body: bytes, tokens: bytes) -> ChunkText:
     # The same words stand in many chunks: kept once, a chunk in the cache takes a third.
     words = HashedTerms(map(intern, terms)), tuple(map(intern, title_terms))
     return ChunkText(text, headings, *words, packed_pairs(bigrams))
+
+
+def with_sentences(text: ChunkText, packed: bytes | None) -> ChunkText:
+    """Return what is shared with other searches, with the vectors of its sentences as the row has them now."""
+    return msgspec.structs.replace(text, sentence_vectors=packed) if packed else text

@@ -97,6 +97,7 @@ def _insert_chunk(connection: apsw.Connection, encoded: EncodedChunk, access_cla
     _insert_fields(connection, n, encoded)
     if chunk.vector is not None:
         _insert_vector(connection, n, chunk.vector, access_class)
+        _write_sentences(connection, n, chunk.sentence_vectors)
         connection.execute("UPDATE chunk SET vector_model = ? WHERE n = ?", (chunk.vector_model, n))
     return n
 
@@ -129,6 +130,8 @@ def _update_vector(
         _insert_vector(connection, n, chunk.vector, access_class)
     elif there and moved:
         connection.execute("UPDATE vector SET class = ? WHERE rowid = ?", (access_class, n))
+    if chunk.vector is not None:
+        _write_sentences(connection, n, chunk.sentence_vectors)
     return chunk.vector_model if chunk.vector is not None else model
 
 
@@ -146,9 +149,19 @@ def _insert_vector(connection: apsw.Connection, n: int, vector: bytes, access_cl
     connection.execute("INSERT INTO vector (rowid, class, embedding) VALUES (?, ?, ?)", (n, access_class, vector))
 
 
+def _write_sentences(connection: apsw.Connection, n: int, packed: bytes) -> None:
+    """Have a row hold these vectors of its sentences, and write nothing where it does."""
+    there = connection.execute("SELECT packed FROM sentence_vectors WHERE n = ?", (n,)).get or b""
+    if there and not packed:
+        connection.execute("DELETE FROM sentence_vectors WHERE n = ?", (n,))
+    elif there != packed:
+        connection.execute("INSERT OR REPLACE INTO sentence_vectors (n, packed) VALUES (?, ?)", (n, packed))
+
+
 def _remove_vector(connection: apsw.Connection, n: int) -> None:
     if dimensions(connection):
         connection.execute("DELETE FROM vector WHERE rowid = ?", (n,))
+        connection.execute("DELETE FROM sentence_vectors WHERE n = ?", (n,))
 
 
 def remove_chunks(connection: apsw.Connection, document: str, live: Iterable[str]) -> set[int]:

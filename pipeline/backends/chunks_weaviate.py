@@ -104,14 +104,16 @@ class WeaviateChunks:
                 raise refusal(url, f"{len(done.errors)} of {len(objects)} chunks were not written: {first.message}")
 
     async def _with_kept_vectors(self, collection: Collection, chunks: list[IndexedChunk]) -> list[IndexedChunk]:
-        """Give chunks that come without a vector the one that is there, where its model is the same."""
+        """Give chunks that come without vectors those that are there, where their model is the same."""
         asked = [chunk.id for chunk in chunks if chunk.vector is None and chunk.vector_model]
         there = await self._read(collection, asked) if asked else {}
         kept = []
         for chunk in chunks:
             old = there.get(chunk.id)
             if chunk.vector is None and old is not None and old.vector_model == chunk.vector_model:
-                chunk = msgspec.structs.replace(chunk, vector=old.vector)  # noqa: PLW2901
+                chunk = msgspec.structs.replace(  # noqa: PLW2901
+                    chunk, vector=old.vector, sentence_vectors=old.sentence_vectors
+                )
             kept.append(chunk)
         return kept
 

@@ -43,14 +43,19 @@ class Content(msgspec.Struct, frozen=True, array_like=True):
     headings: tuple[str, ...]
     mentions: tuple[Mention, ...]
     fields: dict[str, Any]
+    sentence_vectors: bytes = b""
+    """In no property of their own: collections that were made before there were these stand as they are."""
 
 
 class _Head(msgspec.Struct, frozen=True, array_like=True):
-    """The beginning of `Content`."""
+    """`Content`, of which a search reads a part."""
 
     text: str
     title: msgspec.Raw
     headings: tuple[str, ...]
+    mentions: msgspec.Raw
+    fields: msgspec.Raw
+    sentence_vectors: bytes = b""
 
 
 def chunk_uuid(chunk_id: str) -> uuid.UUID:
@@ -66,8 +71,9 @@ def facet(name: str, value: str) -> str:
 def to_object(chunk: IndexedChunk) -> "DataObject[dict[str, Any], None]":
     """Return the object to write."""
     found = chunk.analysis
-    content = Content(chunk.text, chunk.title, chunk.headings, found.mentions, chunk.fields)
     vector = None if chunk.vector is None else np.frombuffer(chunk.vector, "<f4").tolist()
+    sentences = chunk.sentence_vectors if vector is not None else b""
+    content = Content(chunk.text, chunk.title, chunk.headings, found.mentions, chunk.fields, sentences)
     return DataObject(
         uuid=chunk_uuid(chunk.id),
         vector=vector,
@@ -122,6 +128,7 @@ def to_chunk(properties: Mapping[str, Any], vectors: Mapping[str, Any]) -> Index
         title_terms=tokens(properties[TITLE_TERMS]),
         vector=vector,
         vector_model=properties[VECTOR_MODEL] if vector is not None else "",
+        sentence_vectors=content.sentence_vectors if vector is not None else b"",
         access_class=read_key(properties[ACCESS_CLASS]),
         source=read_key(properties[SOURCE]),
         collection=read_key(properties[COLLECTION]),
@@ -138,7 +145,8 @@ def to_text(properties: Mapping[str, Any]) -> ChunkText:
     """Return what a search reads of an object."""
     content = msgspec.json.decode(properties[CONTENT], type=_Head)
     words = tokens(properties[TERMS]), tokens(properties[TITLE_TERMS])
-    return ChunkText(content.text, content.headings, *words, packed_pairs(tokens(properties[BIGRAMS], BIGRAM)))
+    pairs = packed_pairs(tokens(properties[BIGRAMS], BIGRAM))
+    return ChunkText(content.text, content.headings, *words, pairs, content.sentence_vectors)
 
 
 def _text(name: str, tokenization: Tokenization, *, search: bool = False, filters: bool = False) -> Property:

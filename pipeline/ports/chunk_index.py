@@ -54,6 +54,8 @@ class ChunkText(msgspec.Struct, frozen=True):
     title_terms: tuple[str, ...]
     bigrams: Sequence[str]
     """In reading order, packed where that goes: asking `in` and `count` for a few is quick, walking all is not."""
+    sentence_vectors: bytes = b""
+    """As `IndexedChunk` has them."""
 
 
 class ChunkIndex(Protocol):
@@ -62,7 +64,7 @@ class ChunkIndex(Protocol):
     async def stage(self, chunks: Sequence[IndexedChunk]) -> None:
         """Write or overwrite chunks by id; all of the batch are durable and searchable on return.
 
-        A chunk given without a vector keeps the vector that is there only if its model is the same.
+        A chunk given without a vector keeps the vectors that are there only if their model is the same.
         """
 
     async def collect(self, live: dict[str, tuple[str, ...]], revision: int) -> None:

@@ -80,7 +80,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """What must be equal, too: `withdrawn` (refused by one only), and names that records declare."""
     chunks: dict[str, Difference] = {}
     """`only in NAME` (a document cut or read otherwise), `offsets`, `terms`, `vector model`, `vector` (other numbers by
-    the same model), `vector missing in NAME`, `access`, `fields`."""
+    the same model), `vector missing in NAME`, `sentence vectors` (another number of them), `access`, `fields`."""
     facts: dict[str, Difference] = {}
     """`only in NAME: PREDICATE`, `evidence: PREDICATE` (same statement, other span, method or confidence)."""
 

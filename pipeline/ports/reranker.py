@@ -38,7 +38,7 @@ class RerankPassage(msgspec.Struct, frozen=True, kw_only=True):
     """Pairs of characters of the text: asking `in` and `count` for a few is quick, walking all is not."""
     signals: Mapping[str, float] = msgspec.field(default_factory=dict)
     """What the first stage knows by name: `score`, and score and rank in each list that held it
-    (`bm25`, `bm25_rank`, `dense`, `dense_rank`)."""
+    (`bm25`, `bm25_rank`, `dense`, `dense_rank`); `sentence`: the cosine of its nearest sentence."""
 
 
 class Reranker(Protocol):

@@ -36,7 +36,8 @@ FEATURES = (
 )
 """Columns of a feature matrix.
 
-`bm25`, `dense`: the retriever's score between its list's worst and best; `dense_uncovered`: the same times the share of
+`bm25`, `dense`: the retriever's score between its list's worst and best; of vectors, to a passage's likeness that of
+its nearest sentence is added (its own again, where it is one sentence); `dense_uncovered`: the same times the share of
 the question's weight that the best chunk by words lacks; `words`: BM25 (Robertson and Zaragoza 2009) with an early
 saturation, over the best; `coverage`, `title`: share of the question's weight in the chunk, in its title and headings;
 `window`: the same in the best stretch of it; `order`, `proximity`: neighbours in the question that are neighbours here,
@@ -85,12 +86,17 @@ def features(question: RerankQuestion, candidates: Sequence[RerankPassage]) -> F
         for name, other in _said(reworded, candidates).items():
             found[name] += variant.weight * np.maximum(0.0, other - found[name])
     found["bm25"] = _relative([one.signals.get("bm25") for one in candidates])
-    found["dense"] = _relative([one.signals.get("dense") for one in candidates])
+    found["dense"] = _relative([_likeness(one) for one in candidates])
     found["dense_uncovered"] = found["dense"] * (1 - found["coverage"][found["bm25"] == found["bm25"].max()].max())
     evidence = np.round(sum((weight * found[name] for name, weight in _EVIDENCE), np.zeros(len(candidates))), 9)
     found["same_title"], found["others_same_title"] = _same_title([one.title for one in candidates], evidence)
     table = np.column_stack([found[name] for name in FEATURES])
     return np.asarray(np.round(np.clip(table, 0.0, 1.0), 9), np.float64)
+
+
+def _likeness(candidate: RerankPassage) -> float | None:
+    dense = candidate.signals.get("dense")
+    return None if dense is None else dense + candidate.signals.get("sentence", dense)
 
 
 def _said(question: RerankQuestion, candidates: Sequence[RerankPassage]) -> dict[str, Floats]:

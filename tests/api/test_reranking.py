@@ -3,6 +3,7 @@
 import asyncio
 import math
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -11,7 +12,9 @@ import pytest
 from pipeline.embedded.runtime import EmbeddedRuntime
 from pipeline.errors import BackendUnavailable
 from pipeline.ports.reranker import RerankPassage, RerankQuestion
-from tests.api.conftest import Load
+from pipeline.settings import Settings
+from pipeline.wiring import open_embedded
+from tests.api.conftest import Load, client_of
 from tests.api.plant import report
 
 Scores = Callable[[RerankQuestion, Sequence[RerankPassage]], list[float]]
@@ -101,7 +104,7 @@ async def test_the_model_sees_the_passage_as_it_is_indexed(client: httpx.AsyncCl
     runtime.reranker = Given(lambda question, passages: seen.extend(passages) or [0.0] * len(passages))  # type: ignore[func-returns-value]
     await search(client, "給水ポンプの点検")
     assert len(seen) == 50 and all("給水ポンプ" in one.text and one.title and one.terms for one in seen)
-    known = {"score", "bm25", "bm25_rank", "dense", "dense_rank"}
+    known = {"score", "bm25", "bm25_rank", "dense", "dense_rank", "sentence"}
     assert all({"score"} < set(one.signals) <= known for one in seen)
 
 
@@ -133,3 +136,28 @@ async def test_who_does_not_want_it_does_not_wait_for_it(client: httpx.AsyncClie
     assert ids(await search(client, "給水ポンプの点検", rerank=False)) == ids(first)
     await search(client, "給水ポンプの点検", offset=50)
     assert model.asked == 0
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+async def test_the_second_stage_is_told_how_near_a_passage_s_sentences_are(
+    tmp_path: Path, settings: Settings, wanted: bool
+) -> None:
+    seen: dict[str, dict[str, float]] = {}
+
+    def note(question: RerankQuestion, passages: Sequence[RerankPassage]) -> list[float]:
+        seen.update({one.title: dict(one.signals) for one in passages})
+        return [0.0 for _ in passages]
+
+    own = settings.model_copy(update={"data": tmp_path / "own", "sentence_vectors": wanted})
+    async with open_embedded(own) as runtime, client_of(runtime, own) as client:
+        runtime.reranker = Given(note)
+        given = [report("S-1", "油温が上がった。冷却水の弁を開けた。"), report("S-2", "冷却水の弁を開けた。")]
+        response = await client.post("/v1/events?wait=applied&timeout=30s", json=given)
+        assert response.status_code == 200, response.text
+        await search(client, "冷却水の弁")
+        status = (await client.get("/v1/status")).json()
+    built = next(g["versions"] for g in status["generations"] if g["state"] == "live")
+    assert bool(built["sentence_vectors"]) == wanted
+    assert "sentence" not in seen["報告 S-2"], "one sentence is the passage"
+    assert ("sentence" in seen["報告 S-1"]) == wanted
+    assert not wanted or seen["報告 S-1"]["sentence"] > seen["報告 S-1"]["dense"], "its second sentence is the nearest"

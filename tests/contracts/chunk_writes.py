@@ -1,6 +1,7 @@
 """Staging, collecting, reading back."""
 
 import asyncio
+from typing import Any
 
 import msgspec
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from pipeline.ports.chunk_index import ChunkFilter, ChunkIndex
 from schemas.document import Analysis, IndexedChunk
 from schemas.knowledge import Mention
-from tests.contracts.chunk_examples import ALL, MODEL, chunk, unit, words
+from tests.contracts.chunk_examples import ALL, DIMENSIONS, MODEL, chunk, unit, words
 from tests.contracts.chunk_fixtures import ChunkFixtures, OpenIndex
 
 
@@ -28,6 +29,7 @@ FULL = chunk(
     identifiers=("f-17",),
     title_terms=("点検", "記録"),
     vector=unit(1, 2, 3),
+    sentence_vectors=bytes(range(3 * DIMENSIONS)),
     analysis=Analysis(
         terms=("荷重", "f-17"),
         bigrams=("荷重", "重計"),
@@ -54,7 +56,7 @@ class ChunkWrites(ChunkFixtures):
         bare = chunk("c2", "ただの文")
         await index.stage([FULL, bare])
         assert await index.get(["c1", "c2"]) == {"c1": FULL, "c2": bare}
-        without = msgspec.structs.replace(FULL, vector=None, vector_model="")
+        without = msgspec.structs.replace(FULL, vector=None, vector_model="", sentence_vectors=b"")
         assert await index.get(["c1"], vectors=False) == {"c1": without}
         assert await scanned(index) == [FULL, bare]
 
@@ -72,7 +74,26 @@ class ChunkWrites(ChunkFixtures):
             FULL.analysis.bigrams,
             other.analysis.bigrams,
         ]
+        assert [texts[one.id].sentence_vectors for one in (FULL, other)] == [FULL.sentence_vectors, b""]
         assert await index.texts([]) == {}
+
+    async def test_vectors_of_sentences_come_and_go_with_the_vector(self, index: ChunkIndex) -> None:
+        async def kept(**changed: Any) -> bytes:
+            await index.stage([msgspec.structs.replace(FULL, **changed)])
+            (one,), (text,) = [(await read(["c1"])).values() for read in (index.get, index.texts)]
+            assert one.sentence_vectors == text.sentence_vectors
+            return one.sentence_vectors
+
+        assert await kept() == FULL.sentence_vectors
+        assert await kept(sentence_vectors=b"\x80\x00\x7f\x01" * 2) == b"\x80\x00\x7f\x01" * 2
+        assert await kept(sentence_vectors=b"") == b""
+        assert await kept() == FULL.sentence_vectors
+        assert await kept(vector=None, sentence_vectors=b"") == FULL.sentence_vectors, "the model is the same"
+        assert await kept(vector=None, sentence_vectors=b"", vector_model="other") == b""
+        assert await kept() == FULL.sentence_vectors
+        await index.collect({FULL.document: ()}, 1)
+        await index.stage([msgspec.structs.replace(FULL, vector=None, vector_model="", sentence_vectors=b"")])
+        assert (await index.texts(["c1"]))["c1"].sentence_vectors == b""
 
     async def test_missing_ids_are_absent(self, index: ChunkIndex) -> None:
         await index.stage([chunk("c1")])

@@ -259,3 +259,16 @@ async def test_a_cancelled_stage_is_found_once_it_is_written(tmp_path: Path) -> 
     assert {hit.id for hit in await index.dense(unit(1), ALL, 5)} == {"a", "b"}
     await asyncio.gather(staging, return_exceptions=True)
     await index.close()
+
+
+async def test_a_file_of_a_version_without_vectors_of_sentences_serves_and_takes_them(
+    tmp_path: Path, by_hand: apsw.Connection
+) -> None:
+    index = await filled(tmp_path)
+    await index.close()
+    by_hand.execute("DROP TABLE sentence_vectors")
+    again = SqliteChunks(tmp_path, "g1")
+    assert (await again.texts(["a"]))["a"].sentence_vectors == b"" == (await again.get(["a"]))["a"].sentence_vectors
+    await again.stage([chunk("a", "荷重", vector=unit(1), sentence_vectors=bytes(16))])
+    assert (await again.texts(["a"]))["a"].sentence_vectors == bytes(16)
+    await again.close()

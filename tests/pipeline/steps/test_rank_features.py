@@ -4,6 +4,7 @@ import math
 from itertools import combinations, pairwise
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pytest import approx
@@ -119,6 +120,13 @@ def test_the_dense_score_counts_for_more_where_words_are_missing() -> None:
     covered = column("甲乙", "dense_uncovered", passage("甲乙", bm25=2.0, dense=0.8), passage("丙", dense=0.9))
     lacking = column("甲乙", "dense_uncovered", passage("甲", bm25=2.0, dense=0.8), passage("丙", dense=0.9))
     assert covered[1] == 0.0 < lacking[1]
+
+
+def test_a_passage_with_a_nearer_sentence_stands_before_one_that_is_as_near_as_a_whole() -> None:
+    near = passage("甲", dense=0.8, sentence=0.9)
+    column_of = column("甲乙", "dense", near, passage("甲", dense=0.8, sentence=0.7), passage("甲", dense=0.8))
+    assert column_of == [1.0, 0.0, pytest.approx(0.5)], "one that is a sentence is as near as it is"
+    assert column("甲乙", "dense", near, passage("甲", sentence=1.0))[1] == 0.0, "only the list of vectors counts"
 
 
 def test_an_asked_alpha_is_the_share_of_the_dense_score() -> None:
