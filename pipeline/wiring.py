@@ -184,15 +184,17 @@ def _embedder(settings: Settings, pool: WorkerPool, faults: StubFaults) -> Embed
 
 def versions(configuration: Configuration, analyzer: Analyzer, embedder: Embedder) -> dict[str, str]:
     """Return what a generation built now is built with."""
-    return {
+    built = {
         "mappings": configuration.mappings.fingerprint,
         "chunker": CHUNKER_VERSION,
         "analyzer": analyzer.version,
         "dictionary": analyzer.dictionary,
         "embedder": embedder.model,
-        "sentence_vectors": SENTENCES_VERSION if embedder.model and configuration.sentence_vectors else "",
         "patterns": configuration.patterns_version,
     }
+    if embedder.model and configuration.sentence_vectors:  # else what was built before there were these is not outdated
+        built["sentence_vectors"] = SENTENCES_VERSION
+    return built
 
 
 def _embeddings_server(settings: Settings) -> Embedder:

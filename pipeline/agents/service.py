@@ -9,6 +9,7 @@ import faust
 import structlog
 from mode import Service
 
+from pipeline.dictionary_change import outdated_parts
 from pipeline.errors import BackendUnavailable, InvalidConfiguration
 from pipeline.ports.state import Generation, State
 from schemas.change_event import Lane
@@ -155,7 +156,7 @@ class Worker(Service):
 
     def _say_what_differs(self, known: Sequence[Generation]) -> None:
         built = next((one.versions for one in known if one.name == self._first_live), self._versions)
-        changed = sorted(name for name, version in self._versions.items() if built.get(name) != version)
+        changed = outdated_parts(built, self._versions)
         if changed:
             log.warning("indexes_outdated", changed=changed, advice="run `shinsen replay` to rebuild them")
 

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from pipeline.clock import Clock
+from pipeline.dictionary_change import outdated_parts
 from pipeline.digest import digest
 from pipeline.errors import BackendUnavailable, NotFresh
 from pipeline.mapping import Mappings
@@ -142,7 +143,7 @@ class StackRuntime:
 
     def _outdated(self, known: Sequence[Generation]) -> list[str]:
         built = next((g.versions for g in known if g.state == "live"), self._versions)
-        return sorted(name for name, version in self._versions.items() if built.get(name) != version)
+        return outdated_parts(built, self._versions)
 
     async def status(self) -> dict[str, Any]:
         """Return what people and probes want to see."""

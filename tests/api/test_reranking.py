@@ -157,7 +157,7 @@ async def test_the_second_stage_is_told_how_near_a_passage_s_sentences_are(
         await search(client, "冷却水の弁")
         status = (await client.get("/v1/status")).json()
     built = next(g["versions"] for g in status["generations"] if g["state"] == "live")
-    assert bool(built["sentence_vectors"]) == wanted
+    assert ("sentence_vectors" in built) == wanted, "what was built without them is not outdated"
     assert "sentence" not in seen["報告 S-2"], "one sentence is the passage"
     assert ("sentence" in seen["報告 S-1"]) == wanted
     assert not wanted or seen["報告 S-1"]["sentence"] > seen["報告 S-1"]["dense"], "its second sentence is the nearest"
