@@ -1,7 +1,7 @@
 """The second stage: records are mapped, cut, tokenized and searched for mentions, for one generation."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -42,7 +42,7 @@ class Analyzing:
         # Delivered again: whether the ends of its events were announced before is not known.
         ended = [record for document, record in newest.items() if record not in waiting and record.origins]
         ended += owed
-        await self._outbox.done(self._topics, [(record, times.get(record.document, {})) for record in ended], lane)
+        await self._done(ended, times, lane)
         if not waiting:
             return
         prepared: list[Prepared | Refused] = []
@@ -82,12 +82,8 @@ class Analyzing:
             await self._bury_strangers([message for message in strangers if message.raw.value is not None])
         without = [m.key for m in batch if BY_REFERENCE in m.raw.headers]
         newest |= await self._state.records(without) if without else {}
-        owed = [
-            msgspec.structs.replace(record, origins=left)
-            for name, record in newest.items()
-            if (left := tuple(event for event in events.get(name, ()) if event not in record.origins))
-        ]
-        return newest, times, owed
+        named = [msgspec.structs.replace(record, origins=tuple(events.get(n, ()))) for n, record in newest.items()]
+        return newest, times, _no_more_named(named, newest)
 
     async def _bury_strangers(self, messages: Sequence[Delivered]) -> None:
         error = InvalidEvent("not_a_record", "a message on the topic of records is none of ours; see who writes to it")
@@ -103,6 +99,9 @@ class Analyzing:
         await self._forward([one for one in batch if not one.missing], times, lane)
         await self._bury([Refused(one.record, error) for one, error in aside], times, lane)
 
+    async def _done(self, ended: Sequence[Record], times: dict[str, Times], lane: Lane) -> None:
+        await self._outbox.done(self._topics, [(record, times.get(record.document, {})) for record in ended], lane)
+
     async def _forward(self, prepared: Sequence[Prepared], times: dict[str, Times], lane: Lane) -> None:
         await self._outbox.analyzed(self._topics, [(p, times.get(p.record.document, {})) for p in prepared], lane)
 
@@ -112,6 +111,8 @@ class Analyzing:
             return
         # As they stand now: which of their events have not ended yet, and whether a newer version is on its way.
         standing = await self._state.records([one.record.document for one in refused])
+        # Events that a record does not name any more ended when it was put aside, before it was delivered again.
+        await self._done(_no_more_named([one.record for one in refused], standing), times, lane)
         withdrawn: list[Prepared] = []
         for one in refused:
             record = standing.get(one.record.document)
@@ -123,6 +124,16 @@ class Analyzing:
                 await self._state.announce(buried.superseded)
             withdrawn.append(Prepared(record=record, stage="full", withdrawn=True))
         await self._forward(withdrawn, times, lane)
+
+
+def _no_more_named(sent: Sequence[Record], now: Mapping[str, Record]) -> list[Record]:
+    """Return records with the events that they named when they were sent and do not name now."""
+    owed: list[Record] = []
+    for record in sent:
+        named = now[record.document].origins if record.document in now else ()
+        if left := tuple(event for event in record.origins if event not in named):
+            owed.append(msgspec.structs.replace(record, origins=left))
+    return owed
 
 
 def _record(message: Delivered) -> Record | None:

@@ -228,8 +228,14 @@ class Applying:
         taken.said.update(known)
 
     async def send_references(self, documents: Iterable[str]) -> None:
-        """Have documents applied as their records say, by whoever has their partitions."""
-        await self._outbox.references(self._topics, documents)
+        """Have documents applied as their records say, by whoever has their partitions.
+
+        The messages name the events of the records: whoever applies one may end before it announced them, after which
+        the record does not name them any more, and no other message may be there that does.
+        """
+        for part in _parts(list(documents), REFERRED):
+            records = await self._state.records(part)
+            await self._outbox.references(self._topics, part, {name: one.origins for name, one in records.items()})
 
 
 def _parts(batch: Sequence[T], size: int) -> list[Sequence[T]]:

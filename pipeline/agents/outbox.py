@@ -72,12 +72,16 @@ class Outbox:
         topic = topics.analyzed_bulk if lane == "bulk" else topics.analyzed
         await self.send([reference(topic.name, record, times) for record, times in records])
 
-    async def references(self, topics: GenerationTopics, documents: Iterable[str], lane: Lane = "bulk") -> None:
-        """Ask for documents to be applied again as their records say, by whoever has their partitions."""
-        topic = topics.analyzed_bulk if lane == "bulk" else topics.analyzed
-        await self.send(
-            (topic.name, name.encode(), msgspec.msgpack.encode(Analyzed(document=name)), []) for name in documents
-        )
+    async def references(
+        self, topics: GenerationTopics, documents: Iterable[str], origins: Mapping[str, tuple[str, ...]] | None = None
+    ) -> None:
+        """Ask for documents to be applied again as their records say, by whoever has their partitions.
+
+        `origins`: by document the events whose ends are to be announced then, whatever the record names by that time.
+        """
+        named, topic = origins or {}, topics.analyzed_bulk.name
+        asked = (Analyzed(document=name, origins=named.get(name, ())) for name in documents)
+        await self.send((topic, one.document.encode(), msgspec.msgpack.encode(one), []) for one in asked)
 
     async def outcomes(self, outcomes: Sequence[tuple[Outcome, Times]]) -> None:
         """Announce how events ended."""
