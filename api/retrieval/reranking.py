@@ -71,11 +71,12 @@ def _ordered(passages: Sequence[Passage], scores: Sequence[float]) -> list[Passa
     return [moved(passages[n], passages[place], rerank=scores[n]) for place, n in enumerate(order)]
 
 
-def with_sentences(question: AnalyzedQuestion, passages: Sequence[Passage]) -> list[Passage]:
-    """Return the passages with how near their sentences are to the question."""
-    if question.vector is None:
+async def with_sentences(question: AnalyzedQuestion, passages: Sequence[Passage]) -> list[Passage]:
+    """Return the passages with how near their sentences are to the question; off the event loop."""
+    packed = [one.sentence_vectors for one in passages]
+    if question.vector is None or not any(packed):
         return list(passages)
-    scores = nearest(question.vector, [one.sentence_vectors for one in passages])
+    scores = await asyncio.to_thread(nearest, question.vector, packed)
     return [
         one if score is None else structs.replace(one, candidate=structs.replace(one.candidate, sentence_score=score))
         for one, score in zip(passages, scores, strict=True)

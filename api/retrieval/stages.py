@@ -76,7 +76,7 @@ async def _reranked(
     passages: list[Passage],
 ) -> tuple[list[Candidate], list[Passage]]:
     """Rerank the head."""
-    head = with_sentences(question, _head(found, passages))
+    head = await with_sentences(question, _head(found, passages))
     reader.explained = lambda: (asked(question, stage.alpha), {one.candidate.id: seen(one) for one in head})
     done = await rerank(stage, question, head)
     reader.rerank_s = done.seconds
