@@ -227,9 +227,10 @@ class Applier:
         self._touched -= {one.manifest.document for one, stands in zip(good, ok, strict=True) if stands}
 
     def _ended(self, one: Linked) -> Finish:
+        unrefined = one.prepared.unrefined if one.prepared.chunks else False
         if not self.announces or one.manifest.stage != "full" or one.prepared.withdrawn:
-            return Finish(one.manifest)
-        return Finish(one.manifest, outcomes(one), mends=True)
+            return Finish(one.manifest, unrefined=unrefined)
+        return Finish(one.manifest, outcomes(one), mends=True, unrefined=unrefined)
 
 
 def _newest(batch: Sequence[Prepared], standing: dict[str, Manifest]) -> dict[int, Prepared]:

@@ -73,7 +73,8 @@ def _manifest(manifest: Manifest) -> Any:
 def _chunk(chunk: IndexedChunk) -> Any:
     # Of the vectors only presence, number and model: floats may differ between machines and engines.
     there = b"1" if chunk.vector is not None else None
-    return msgspec.structs.replace(chunk, vector=there, sentence_vectors=b"1" * len(chunk.sentence_vectors))
+    # None of sentences: they come later, when nothing else waits.
+    return msgspec.structs.replace(chunk, vector=there, sentence_vectors=b"")
 
 
 def _fact(fact: Fact) -> Any:

@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 from collections import defaultdict
-from collections.abc import Awaitable, Iterator, Sequence
+from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import NamedTuple, TypeVar
 
@@ -70,11 +70,16 @@ class _Wanted(NamedTuple):
 
 
 class PassageVectors:
-    """Gives prepared documents their vectors. Without a model none has any."""
+    """Gives prepared documents their vectors. Without a model none has any.
+
+    Nothing waits for the vectors of sentences: a document gets those that the cache has, and is `unrefined` while it
+    lacks some. See pipeline/refining.py.
+    """
 
     def __init__(self, cache: Cache, embedder: Embedder, *, of_sentences: bool) -> None:
         """`of_sentences`: whether sentences have vectors, too."""
-        self._cache, self._embedder, self._of_sentences = cache, embedder, of_sentences
+        self.of_sentences = of_sentences and bool(embedder.model)
+        self._cache, self._embedder = cache, embedder
 
     def lacking(self, prepared: Prepared) -> bool:
         """Say whether a document has yet to get its vectors."""
@@ -87,16 +92,29 @@ class PassageVectors:
             return []
         wanted = await asyncio.to_thread(self._wanted, lacking)
         known = await self._known(wanted)
-        return [p for p, its in zip(lacking, wanted, strict=True) if not _filled(p, its, known)]
+        return [p for p, its in zip(lacking, wanted, strict=True) if not self._filled(p, its, known)]
 
     async def make(self, batch: Sequence[Prepared], lane: Lane) -> None:
-        """Make the vectors of documents, all in one call of the embedder as far as KEPT_AFTER goes."""
+        """Make the vectors of documents' passages, all in one call of the embedder as far as KEPT_AFTER goes."""
         lacking = [p for p in batch if self.lacking(p)]
         if not lacking:
             return
         wanted = await asyncio.to_thread(self._wanted, lacking)
         known = await self._known(wanted)
-        texts = {place: text for one in chain(*wanted) for place, text in one.texts.items() if place not in known}
+        passages = {one.passage: one.texts[one.passage] for one in chain(*wanted)}
+        known |= await self._embedded({place: text for place, text in passages.items() if place not in known}, lane)
+        for p, its in zip(lacking, wanted, strict=True):
+            self._filled(p, its, known)
+
+    async def refine(self, batch: Sequence[Prepared], lane: Lane) -> None:
+        """Make the vectors of documents' sentences, for the cache: who prepares these documents again finds them."""
+        wanted = await asyncio.to_thread(self._wanted, batch)
+        texts = {place: one.texts[place] for one in chain(*wanted) for place in one.sentences}
+        known = await self._known(wanted)
+        await self._embedded({place: text for place, text in texts.items() if place not in known}, lane)
+
+    async def _embedded(self, texts: Mapping[_Place, str], lane: Lane) -> dict[_Place, bytes]:
+        made: dict[_Place, bytes] = {}
         for part in in_parts(list(texts)):
             vectors = await asked(self._embedder.passages([texts[place] for place in part], lane=lane))
             fresh = {
@@ -104,9 +122,8 @@ class PassageVectors:
                 for place, vector in zip(part, vectors, strict=True)
             }
             await self._keep(fresh)
-            known |= fresh
-        for p, its in zip(lacking, wanted, strict=True):
-            _filled(p, its, known)
+            made |= fresh
+        return made
 
     @property
     def _passages_kind(self) -> str:
@@ -117,7 +134,7 @@ class PassageVectors:
 
     def _of(self, document: Document, piece: Chunk) -> _Wanted:
         whole = passage(document, piece)
-        parts = passage_sentences(document, piece) if self._of_sentences else []
+        parts = passage_sentences(document, piece) if self.of_sentences else []
         first = _Place(self._passages_kind, content_hash(whole))
         rest = [_Place(f"sentences{SENTENCES_VERSION}:{self._embedder.model}", content_hash(text)) for text in parts]
         return _Wanted(first, rest, {first: whole, **dict(zip(rest, parts, strict=True))})
@@ -136,11 +153,16 @@ class PassageVectors:
         for kind, its in kinds.items():
             await self._cache.put(kind, its)
 
-
-def _filled(prepared: Prepared, wanted: Sequence[_Wanted], known: dict[_Place, bytes]) -> bool:
-    """Give a document its vectors, if all are known."""
-    if not all(place in known for one in wanted for place in one.texts):
-        return False
-    prepared.vectors = [known[one.passage] for one in wanted]
-    prepared.sentence_vectors = [b"".join(known[place] for place in one.sentences) for one in wanted]
-    return True
+    def _filled(self, prepared: Prepared, wanted: Sequence[_Wanted], known: Mapping[_Place, bytes]) -> bool:
+        """Give a document its vectors, if those of all its passages are known."""
+        if not all(one.passage in known for one in wanted):
+            return False
+        prepared.vectors = [known[one.passage] for one in wanted]
+        if self.of_sentences:
+            whole = [all(place in known for place in one.sentences) for one in wanted]
+            prepared.sentence_vectors = [
+                b"".join(known[place] for place in one.sentences) if all_of_it else b""
+                for one, all_of_it in zip(wanted, whole, strict=True)
+            ]
+            prepared.unrefined = not all(whole)
+        return True

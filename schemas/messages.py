@@ -20,6 +20,8 @@ class Prepared(msgspec.Struct, kw_only=True):
     """One per chunk at stage full when there is an embedder, else empty."""
     sentence_vectors: list[bytes] = []
     """The same, of the chunks' sentences (`IndexedChunk.sentence_vectors`)."""
+    unrefined: bool | None = None
+    """Whether some of these are still to be made; None where nobody wants them."""
     missing: bool = False
     """True while model work is left to do."""
     withdrawn: bool = False

@@ -148,7 +148,7 @@ class EmbeddedGenerations:
 
     async def again(self, name: str, documents: Sequence[str]) -> None:
         """Schedule documents."""
-        self._open[name].builder.add_again(documents)
+        await self._open[name].builder.add_again(documents)
 
     async def since(self, start: str) -> AsyncIterator[str]:
         """Yield the documents of logged events."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 import msgspec
 import structlog
@@ -44,19 +44,14 @@ class IndexBuilder:
     """Runs loops for live changes, for the text of new documents and for everything else, and one publisher."""
 
     def __init__(
-        self,
-        state: State,
-        preparer: Preparer,
-        applier: Applier,
-        *,
-        staged: bool,
-        workers: int,
-        clock: Clock,
+        self, state: State, preparer: Preparer, applier: Applier, *, staged: bool, workers: int, clock: Clock
     ) -> None:
         self.generation, self.schedule = applier.generation, Schedule()
         self._state, self._preparer, self._applier = state, preparer, applier
         self._staged, self._clock = staged, clock
         self.on_progress: Callable[[], None] = lambda: None
+        self.when_idle: Callable[[], Awaitable[bool]] | None = None
+        """A step that is taken while nothing else is to do."""
         self._times: ChangeTimes | None = None
         self._ready: list[Ready] = []
         self._loops = Loops(self.generation, self._busy)
@@ -86,7 +81,7 @@ class IndexBuilder:
     def start(self) -> None:
         """Start the loops."""
         # Twice where batches are large: one is prepared while the other is published.
-        for step in (self._live, self._text, self._text, self._backlog, self._backlog, self._publish_ready):
+        for step in (self._live, self._text, self._text, self._backlog, self._backlog, self._publish_ready, self._idle):
             self._loops.start(step)
 
     async def stop(self) -> None:
@@ -115,7 +110,7 @@ class IndexBuilder:
             self.schedule.add(pending.document, "full" if pending.stage == "text" else queue, arrived)
         self.wake()
 
-    def add_again(self, documents: Sequence[str]) -> None:
+    async def add_again(self, documents: Sequence[str]) -> None:
         """Schedule documents whatever the indexes have of them, behind all changes."""
         for document in documents:
             self.schedule.add(document, "relink", self._clock())
@@ -136,6 +131,9 @@ class IndexBuilder:
             self._batch = min(2 * self._batch, BATCH) if not missing else 2
             return True
         return await self._take("relink", BATCH, "full", "bulk") is not None
+
+    async def _idle(self) -> bool:
+        return self.when_idle is not None and not self.schedule.unfinished(*QUEUES) and await self.when_idle()
 
     async def _take(self, queue: Queue, limit: int, stage: Stage, lane: Lane) -> int | None:
         """Work on what waits in a queue; return how many documents need models, None when nothing waits."""

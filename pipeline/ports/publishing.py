@@ -62,6 +62,8 @@ class Finish(msgspec.Struct, frozen=True):
     outcomes: tuple[Outcome, ...] = ()
     mends: bool = False
     """True: open letters of stage `map` or `apply` at or below this position are resolved (see `State.outlived`)."""
+    unrefined: bool | None = None
+    """Whether it was published without the vectors of its sentences and is to get them; None: what is noted stays."""
 
 
 class Publishing(Protocol):
@@ -120,6 +122,9 @@ class Publishing(Protocol):
         be published again. One that is behind its record for another reason is found by `State.pending`
         only.
         """
+
+    async def unrefined(self, generation: str, *, after: str = "", limit: int = 1000) -> list[str]:
+        """Return documents with key > `after`, in key order, that lack vectors of sentences (see Finish.unrefined)."""
 
     async def name_changes(self, generation: str, known: int) -> list[NameChange]:
         """Return the changes above a number, in order; of several changes of one name the last."""

@@ -140,8 +140,8 @@ class State(Publishing, GenerationRows, Sources, Protocol):
 
     async def counts(self, generation: str) -> dict[str, int]:
         """Return `records`, `documents` (upserts committed), `text`, `full`, `uncollected`, `dead_letters`,
-        `relinks`, one `outcome.<name>` per outcome, and per index one `repaired.<index>`: documents that `uncollect`
-        ever marked for it, absent while there are none."""
+        `relinks`, `unrefined` (see Finish.unrefined), one `outcome.<name>` per outcome, and per index one
+        `repaired.<index>`: documents that `uncollect` ever marked for it, absent while there are none."""
 
     # names: which normalized names records declare, for linking mentions in other documents
     async def replace_names(self, generation: str, declared: Mapping[str, Sequence[DeclaredName]]) -> list[str]:

@@ -181,7 +181,8 @@ class _Comparing:
             yield "vector model"
         elif one.vector is not None and other.vector is not None and not _same_vector(one.vector, other.vector):
             yield "vector"
-        if len(one.sentence_vectors) != len(other.sentence_vectors):
+        found = (len(one.sentence_vectors), len(other.sentence_vectors))
+        if all(found) and found[0] != found[1]:  # where one has none, they come later
             yield "sentence vectors"
 
     # ---------------------------------------------------------------- facts

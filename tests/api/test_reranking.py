@@ -154,8 +154,10 @@ async def test_the_second_stage_is_told_how_near_a_passage_s_sentences_are(
         given = [report("S-1", "油温が上がった。冷却水の弁を開けた。"), report("S-2", "冷却水の弁を開けた。")]
         response = await client.post("/v1/events?wait=applied&timeout=30s", json=given)
         assert response.status_code == 200, response.text
+        async with asyncio.timeout(20):
+            while (status := (await client.get("/v1/status")).json())["counts"]["unrefined"]:  # noqa: ASYNC110 - an answer
+                await asyncio.sleep(0.02)
         await search(client, "冷却水の弁")
-        status = (await client.get("/v1/status")).json()
     built = next(g["versions"] for g in status["generations"] if g["state"] == "live")
     assert ("sentence_vectors" in built) == wanted, "what was built without them is not outdated"
     assert "sentence" not in seen["報告 S-2"], "one sentence is the passage"

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from pipeline.ports.generations import Behind, Rebuild, ReplayPlan, Standing
+from pipeline.ports.publishing import Finish
 from pipeline.ports.state import DeclaredName, Generation, State
 from schemas.access import access_rule
 from tests.contracts.examples import DOCUMENT, at, manifest, record
@@ -76,6 +77,7 @@ class GenerationsContract:
             await state.mark_relinks(name, [DOCUMENT])
             await state.collected(name, [(DOCUMENT, at(1))], 1)
             assert await state.uncollect(name, {"chunks": [manifest()]}) == {"chunks": [DOCUMENT]}
+            await state.finish(name, [Finish(manifest(), unrefined=True)], 1, writer="w1", stale="")
         await state.promote("g2")
         await state.drop_generation("g1")
         await state.drop_generation("g1")
@@ -84,6 +86,7 @@ class GenerationsContract:
         assert await state.declared_names("g1") == []
         assert (await state.counts("g1"))["relinks"] == 0
         assert "repaired.chunks" not in await state.counts("g1")
+        assert (await state.unrefined("g1"), await state.unrefined("g2")) == ([], [DOCUMENT])
         assert len(await state.declared_names("g2")) == 1
         assert len(await state.manifests("g2", [DOCUMENT])) == 1
 

@@ -235,6 +235,7 @@ class ManifestsContract:
             "full": 1,
             "uncollected": 2,
             "relinks": 0,
+            "unrefined": 0,
             "dead_letters": 1,
             "outcome.applied": 1,
             "outcome.duplicate": 1,

@@ -108,6 +108,28 @@ class PublishingContract:
         await state.finish(GENERATION, [Finish(manifest())], 1, writer="w1", stale="")
         assert await state.leftovers(GENERATION, older_s=LEASE, announces=False) == []
 
+    async def test_what_lacks_vectors_of_sentences_is_noted_until_it_is_published_with_them(self, state: State) -> None:
+        async def published(document: str, unrefined: bool | None) -> None:
+            await finished(state, document)
+            done = [Finish(manifest(document), unrefined=unrefined)]
+            assert await state.finish(GENERATION, done, 1, writer="w1", stale="") == [True]
+
+        documents = ["a/b/1", "a/b/2", "x/y/z"]
+        for document in documents:
+            await published(document, True)
+        await published("a/b/3", None)
+        await published("a/b/1", None)  # as the text alone: what is noted stays
+        assert await state.unrefined(GENERATION) == documents
+        assert await state.unrefined(GENERATION, limit=1) == ["a/b/1"]
+        assert await state.unrefined(GENERATION, after="a/b/1", limit=1) == ["a/b/2"]
+        assert (await state.counts(GENERATION))["unrefined"] == 3
+        await published("a/b/2", False)
+        assert await state.unrefined(GENERATION) == ["a/b/1", "x/y/z"]
+        assert await state.unrefined("other") == []
+        lost = [Finish(manifest("x/y/z", 2), unrefined=False)]  # another version stands
+        assert await state.finish(GENERATION, lost, 1, writer="w1", stale="") == [False]
+        assert await state.unrefined(GENERATION) == ["a/b/1", "x/y/z"]
+
     async def test_only_what_stands_to_the_byte_is_finished(self, state: State) -> None:
         mine = manifest()
         other = msgspec.structs.replace(mine, facts_version="other")

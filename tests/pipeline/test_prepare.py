@@ -132,12 +132,16 @@ class Listing(StubEmbedder):
         return sorted(given)
 
 
-async def embedded(folder: Path, embedder: Listing, body: str, *, sentences: bool = True) -> Prepared:
-    """Prepare one document whole, as the stack's last stage does."""
+async def embedded(
+    folder: Path, embedder: Listing, body: str, *, sentences: bool = True, refined: bool = False
+) -> Prepared:
+    """Prepare one document whole, as the stack's last stage does; `refined`: after its sentences were seen to."""
     configuration = Configuration(Settings(data=folder, analyzer="stub", embedder="none"))
     cache = SqliteCache(folder / "cache.db")
     parts = configuration.mappings, configuration.vocabulary, cache, StubAnalyzer(configuration.identifiers)
     stage = Preparer(*parts, embedder, ChunkLimits(), sentence_vectors=sentences)
+    if refined:
+        await stage.refine(records(body), "bulk")
     (prepared,) = cast(list[Prepared], await stage.analyzed(records(body), "live", beside=8))
     for one in await stage.with_cached_vectors([prepared]):
         await stage.embed([one], "live")
@@ -145,22 +149,29 @@ async def embedded(folder: Path, embedder: Listing, body: str, *, sentences: boo
     return prepared
 
 
-async def test_sentences_have_vectors_and_an_edit_embeds_only_what_it_touches(tmp_path: Path) -> None:
+WHOLE, PARTS = "油温を測った。異音はない。フィルタを替えた。", ["油温を測った。", "異音はない。", "フィルタを替えた。"]
+
+
+async def test_nothing_waits_for_the_vectors_of_sentences_and_an_edit_embeds_only_what_it_touches(
+    tmp_path: Path,
+) -> None:
     embedder = Listing()
-    first = await embedded(tmp_path, embedder, "油温を測った。異音はない。フィルタを替えた。")
+    first = await embedded(tmp_path, embedder, WHOLE)
     (title,) = {text.rpartition("\n")[0] for text in embedder.texts}
     under = f"{title}\n" if title else ""
-    parts = ["油温を測った。", "異音はない。", "フィルタを替えた。"]
-    assert embedder.given() == sorted(under + text for text in ("".join(parts), *parts))
-    vectors = [vector for part in parts for vector in await embedder.passages([under + part])]
-    assert first.sentence_vectors == [b"".join(map(packed, vectors))]
+    assert embedder.given() == [under + WHOLE]
+    assert (first.unrefined, first.sentence_vectors) == (True, [b""])
+    first = await embedded(tmp_path, embedder, WHOLE, refined=True)
+    assert embedder.given() == sorted(under + part for part in PARTS)
+    vectors = [vector for part in PARTS for vector in await embedder.passages([under + part])]
+    assert (first.unrefined, first.sentence_vectors) == (False, [b"".join(map(packed, vectors))])
     embedder.given()
-    await embedded(tmp_path, embedder, "油温を測った。異音はない。フィルタを替えた。")
-    assert embedder.given() == []
-    changed = await embedded(tmp_path, embedder, "油温を測った。異音がする。フィルタを替えた。")
-    assert embedder.given() == sorted(
-        under + text for text in ("油温を測った。異音がする。フィルタを替えた。", "異音がする。")
-    )
+    again = await embedded(tmp_path, embedder, WHOLE, refined=True)
+    assert embedder.given() == [] and again.sentence_vectors == first.sentence_vectors
+    edited = WHOLE.replace("ない", "する")
+    assert (await embedded(tmp_path, embedder, edited)).unrefined
+    changed = await embedded(tmp_path, embedder, edited, refined=True)
+    assert embedder.given() == sorted(under + text for text in (edited, "異音はする。"))
     length = embedder.dimensions
     before, after = first.sentence_vectors[0], changed.sentence_vectors[0]
     assert before[:length] == after[:length] and before[2 * length :] == after[2 * length :]
@@ -171,15 +182,17 @@ async def test_a_passage_of_one_sentence_is_embedded_once_and_none_is_taken_apar
     tmp_path: Path,
 ) -> None:
     embedder = Listing()
-    one = await embedded(tmp_path, embedder, "油温を測った。")
+    one = await embedded(tmp_path, embedder, "油温を測った。", refined=True)
     assert len(embedder.given()) == 1 and one.sentence_vectors == [b""] and len(one.vectors) == 1
-    two = await embedded(tmp_path, embedder, "油温を測った。異音はない。", sentences=False)
-    assert len(embedder.given()) == 1 and two.sentence_vectors == [b""] and len(two.vectors) == 1
+    assert one.unrefined is False
+    two = await embedded(tmp_path, embedder, "油温を測った。異音はない。", sentences=False, refined=True)
+    assert len(embedder.given()) == 1 and two.sentence_vectors == [] and len(two.vectors) == 1
+    assert two.unrefined is None
 
 
 async def test_of_a_passage_of_very_many_sentences_the_first_ones_have_vectors(tmp_path: Path) -> None:
     embedder = Listing()
-    many = await embedded(tmp_path, embedder, "".join(f"点検{n}良し。" for n in range(40)))
+    many = await embedded(tmp_path, embedder, "".join(f"点検{n}良し。" for n in range(40)), refined=True)
     assert len(many.chunks) == 1
     assert len(many.sentence_vectors[0]) == MOST_SENTENCES * embedder.dimensions
     assert len(embedder.given()) == 1 + MOST_SENTENCES

@@ -41,7 +41,10 @@ def access_classes(tx: Transaction) -> dict[str, AccessRule]:
 
 NAMES = "generation-names"
 """The offset that remembers the highest number that a generation's name ever had."""
-PARTS = ("manifests", "names", "relinks", "staging", "name_changes", "name_counters", "rebuilds", "index_repairs")
+PARTS = (
+    *("manifests", "names", "relinks", "staging", "name_changes", "name_counters", "rebuilds", "index_repairs"),
+    "unrefined",
+)
 """Tables that hold parts of a generation."""
 OLDER = """
     SELECT l.document FROM manifests l LEFT JOIN manifests n ON n.generation = ? AND n.document = l.document

@@ -210,6 +210,7 @@ def counts(tx: Transaction, generation: str) -> dict[str, int]:
         found["uncollected"] += 0 if is_collected else number
     found["records"] = int(tx.execute("SELECT count(*) FROM records WHERE position <> ''")[0][0])
     found["relinks"] = int(tx.execute("SELECT count(*) FROM relinks WHERE generation = ?", (generation,))[0][0])
+    found["unrefined"] = int(tx.execute("SELECT count(*) FROM unrefined WHERE generation = ?", (generation,))[0][0])
     repaired = tx.execute("SELECT store, documents FROM index_repairs WHERE generation = ?", (generation,))
     found |= {f"repaired.{index}": int(number) for index, number in repaired}
     return found

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from pipeline.backends.sql_state import manifests, name_changes, outcomes
-from pipeline.backends.sql_state.transaction import Transaction, marks, sliced
+from pipeline.backends.sql_state.transaction import Transaction, marks, sliced, value_rows
 from pipeline.clock import earlier
 from pipeline.ports.publishing import Begun, Committed, DeclaredName, Finish
 from schemas.document import Manifest
@@ -122,6 +122,7 @@ def finish(
     ended = [one for one in done if one.manifest.document in standing]
     outcomes.announce(tx, [outcome for one in ended for outcome in one.outcomes])
     outcomes.outlived(tx, [(one.manifest.document, one.manifest.position) for one in ended if one.mends], generation)
+    _note_unrefined(tx, generation, ended)
     _unmark(tx, generation, sorted(standing), writer, stale)
     # Nothing was written to the indexes of these: what another writer may have written is still to be made good.
     _unmark(tx, generation, left, writer, "")
@@ -135,6 +136,27 @@ def _unmark(tx: Transaction, generation: str, documents: Sequence[str], writer: 
             f" AND document IN ({marks(len(part))})",
             (generation, writer, stale, *part),
         )
+
+
+def _note_unrefined(tx: Transaction, generation: str, ended: Sequence[Finish]) -> None:
+    lacking = sorted({one.manifest.document for one in ended if one.unrefined})
+    whole = sorted({one.manifest.document for one in ended if one.unrefined is False})
+    for part in sliced(lacking):
+        tx.execute(
+            f"INSERT INTO unrefined (generation, document) VALUES {value_rows(len(part), 2)} ON CONFLICT DO NOTHING",  # noqa: S608
+            [value for document in part for value in (generation, document)],
+        )
+    for part in sliced(whole):
+        tx.execute(
+            f"DELETE FROM unrefined WHERE generation = ? AND document IN ({marks(len(part))})",  # noqa: S608
+            (generation, *part),
+        )
+
+
+def unrefined(tx: Transaction, generation: str, after: str, limit: int) -> list[str]:
+    """Return what lacks vectors of sentences."""
+    query = "SELECT document FROM unrefined WHERE generation = ? AND document > ? ORDER BY document LIMIT ?"
+    return [document for (document,) in tx.execute(query, (generation, after, limit))]
 
 
 def unfinished(tx: Transaction, generation: str, documents: Sequence[str], announces: bool) -> set[str]:

@@ -51,6 +51,10 @@ class SqlPublishing:
         """Return what was left half done."""
         return await self._database.read(lambda tx: publishing.leftovers(tx, generation, older_s, announces, limit))
 
+    async def unrefined(self, generation: str, *, after: str = "", limit: int = 1000) -> list[str]:
+        """Return what lacks vectors of sentences."""
+        return await self._database.look(lambda tx: publishing.unrefined(tx, generation, after, limit))
+
     async def name_changes(self, generation: str, known: int) -> list[NameChange]:
         """Return changes above a number."""
         return await self._database.look(lambda tx: name_changes.above(tx, generation, known))

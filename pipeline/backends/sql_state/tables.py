@@ -72,6 +72,8 @@ ADDED = (
     """CREATE TABLE IF NOT EXISTS index_repairs (
         generation {text} NOT NULL, store {text} NOT NULL, documents {int} NOT NULL,
         PRIMARY KEY (generation, store))""",
+    """CREATE TABLE IF NOT EXISTS unrefined (
+        generation {text} NOT NULL, document {text} NOT NULL, PRIMARY KEY (generation, document))""",
 )
 """What came later; files that were made before get it when they are opened. Nothing that is there is changed."""
 
