@@ -1,5 +1,7 @@
 """The corpus of a golden set through the product: published as change events, waited for until all is applied."""
 
+import asyncio
+import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -18,6 +20,7 @@ from ops.publisher import Publisher, Receipt
 from pipeline.errors import InvalidConfiguration, NotFound, NotPossible
 from schemas.change_event import NativeEvent
 
+PATIENCE_S, POLL_S = 120.0, 0.5
 SHOWN = 3
 LOOKED_UP = 200
 
@@ -44,7 +47,7 @@ def written_at(path: Path) -> str:
 async def load(
     connection: Connection, passages: Sequence[Passage], place: Place, occurred_at: str, timeout_s: float
 ) -> str:
-    """Publish passages, wait until vectors and facts are there too, and return what the report says of it.
+    """Publish passages, wait until all their vectors and facts are there too, and return what the report says of it.
 
     Raises:
         InvalidConfiguration: The set has no corpus.
@@ -66,8 +69,32 @@ async def load(
         _refuse([f"{result.key}: {result.reason}" for result in receipt.rejected], "refused")
         await indexed(connection, progress)
         dead = await publisher.settled(receipt, timeout_s)
-    _refuse([result.key for result in dead], "dead letters")
-    return await _others(connection, {passage.id for passage in passages}, place)
+        _refuse([result.key for result in dead], "dead letters")
+        await _refined(connection, progress)
+    said = await _others(connection, {passage.id for passage in passages}, place)
+    return "; ".join(part for part in (said, await unrefined(connection)) if part)
+
+
+async def _refined(connection: Connection, progress: Progress) -> None:
+    """Wait for the vectors of sentences, which come last; no longer than PATIENCE_S after the last one came."""
+    left = await _lacking(connection)
+    bar = progress.add_task("with vectors of sentences", total=left) if left else None
+    end = time.monotonic() + PATIENCE_S
+    while bar is not None and left and time.monotonic() < end:
+        await asyncio.sleep(POLL_S)
+        before, left = left, await _lacking(connection)
+        progress.advance(bar, before - left)
+        end = time.monotonic() + PATIENCE_S if left < before else end
+
+
+async def unrefined(connection: Connection) -> str:
+    """Say that documents lack vectors of sentences; empty when none does."""
+    left = await _lacking(connection)
+    return f"{left} documents still lack vectors of sentences, which come when nothing else waits" if left else ""
+
+
+async def _lacking(connection: Connection) -> int:
+    return int((await connection.get("/v1/status"))["counts"].get("unrefined", 0))
 
 
 async def check_relevant(connection: Connection, keys: Sequence[str]) -> None:

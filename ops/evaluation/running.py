@@ -14,7 +14,7 @@ from ops.evaluation.configurations import Configuration
 from ops.evaluation.engines import engine
 from ops.evaluation.formats import Place
 from ops.evaluation.golden import GoldenSet
-from ops.evaluation.loading import check_relevant, load, not_there
+from ops.evaluation.loading import check_relevant, load, not_there, unrefined
 from ops.evaluation.ranking import AT_ONCE, TOP_K, Ranker, Ranking, SearchRanker, rank_all
 from ops.profile import read_settings
 from pipeline.errors import InvalidConfiguration
@@ -95,6 +95,8 @@ async def _prepare(connection: Connection, golden: GoldenSet, target: Target) ->
         notes.append(await load(connection, golden.passages, target.place, target.written_at, target.load_timeout_s))
     else:
         await check_relevant(connection, [key for question in golden.questions[:1] for key in question.relevant])
+        if lacking := await unrefined(connection):
+            notes.append(lacking)
     if changed := await _outdated(connection):
         notes.append(f"the indexes were built with another {', '.join(changed)} than runs now: `shinsen replay` first")
     return notes

@@ -9,7 +9,9 @@ import numpy as np
 
 from ops.connection import Connection
 from ops.evaluation.golden import GoldenQuestion
+from ops.evaluation.loading import unrefined
 from ops.tuning.fit import Sample, ideal
+from pipeline.errors import NotPossible
 from pipeline.steps.rank_features import FEATURES
 from schemas.ranking_model import FittedOn
 
@@ -61,7 +63,9 @@ def some(questions: Sequence[GoldenQuestion], most: int, seed: int) -> list[Gold
 
 
 async def collect(connection: Connection, told: FittedOn, questions: Sequence[GoldenQuestion]) -> SampleSet:
-    """Ask all questions, one after the other."""
+    """Ask all questions, one after the other. Raises NotPossible while documents lack what weights are fitted on."""
+    if lacking := await unrefined(connection):
+        raise NotPossible(f"{lacking}: fit weights when `shinsen status` shows none")
     status = await connection.get("/v1/status")
     versions: dict[str, str] = next(g["versions"] for g in status["generations"] if g["state"] == "live")
     return SampleSet(
