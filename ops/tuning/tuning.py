@@ -16,12 +16,13 @@ FOLDS = 5
 PENALTY = 0.02
 TYPE_PENALTY = 0.06
 """On what a type adds: few questions of a type should not move far."""
-TYPED = tuple(name for name in FEATURES if name in DENSE)
+FITTED = tuple(name for name in FEATURES if name != "dense_alone")
+TYPED = tuple(name for name in FITTED if name in DENSE)
 GRID = tuple(n / 20 for n in range(15))
 """Dense weights tried for the first stage."""
 PSEUDO = 30
 """Questions of all types that each type's choice of a dense weight is mixed with."""
-_BM25, _DENSE = FEATURES.index("bm25"), FEATURES.index("dense")
+_BM25, _DENSE = FEATURES.index("bm25"), FEATURES.index("dense_alone")
 
 
 class Tuned(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,13 +78,13 @@ def _fitted(samples: Sequence[Sample], types: Sequence[str]) -> Floats:
             "too few questions to learn from: cross-validation needs good documents of several titles among the "
             "candidates of those that are not held out"
         )
-    wanted = columns(FEATURES, TYPED, types)
+    wanted = columns(FITTED, TYPED, types)
     penalty = np.array([TYPE_PENALTY if kind else PENALTY for _, kind in wanted])
     return fit(batch(samples, FEATURES, wanted), penalty, np.array([0.0 if kind else 1.0 for _, kind in wanted]))
 
 
 def _scores(sample: Sample, weights: Floats, types: Sequence[str]) -> Floats:
-    scores: Floats = design(sample, FEATURES, columns(FEATURES, TYPED, types)) @ weights
+    scores: Floats = design(sample, FEATURES, columns(FITTED, TYPED, types)) @ weights
     return scores
 
 
@@ -106,7 +107,7 @@ def _ranking(
     seed: int,
 ) -> RankingModel:
     weights = _fitted(samples, types)
-    wanted = columns(FEATURES, TYPED, types)
+    wanted = columns(FITTED, TYPED, types)
     total = sum(float(w) for (_, kind), w in zip(wanted, weights, strict=True) if not kind) or 1.0
     rounded = {key: round(float(w) / total, 4) for key, w in zip(wanted, weights, strict=True)}
     by_type = {kind: {n: w for (n, k), w in rounded.items() if k == kind and w} for kind in types}

@@ -33,6 +33,7 @@ FEATURES = (
     "characters",
     "same_title",
     "others_same_title",
+    "dense_alone",
 )
 """Columns of a feature matrix.
 
@@ -45,7 +46,8 @@ and how near its words stand to each other (Rasolofo and Savoy 2003); `bigrams`,
 the question's pairs of characters, by weight, in text or title, the same as BM25, and of its characters, each without
 those of hiragana alone, which are mostly grammar; `run`: unbroken rows of these pairs, long ones counting for more than
 their parts; `same_title`, `others_same_title`: share of all candidates' evidence that stands under the same title, with
-and without this one (a document is about what several of its passages answer).
+and without this one (a document is about what several of its passages answer); `dense_alone`: `dense` as the first
+stage has it, without sentences (for fitting that stage; it has no weight here).
 
 Where the question can be said by the user's synonyms, each feature of words and pairs is what the better of the two
 wordings gives, the other one's lead by the synonym's weight.
@@ -87,6 +89,7 @@ def features(question: RerankQuestion, candidates: Sequence[RerankPassage]) -> F
             found[name] += variant.weight * np.maximum(0.0, other - found[name])
     found["bm25"] = _relative([one.signals.get("bm25") for one in candidates])
     found["dense"] = _relative([_likeness(one) for one in candidates])
+    found["dense_alone"] = _relative([one.signals.get("dense") for one in candidates])
     found["dense_uncovered"] = found["dense"] * (1 - found["coverage"][found["bm25"] == found["bm25"].max()].max())
     evidence = np.round(sum((weight * found[name] for name, weight in _EVIDENCE), np.zeros(len(candidates))), 9)
     found["same_title"], found["others_same_title"] = _same_title([one.title for one in candidates], evidence)
