@@ -76,10 +76,10 @@ class PassageVectors:
     lacks some. See pipeline/refining.py.
     """
 
-    def __init__(self, cache: Cache, embedder: Embedder, *, of_sentences: bool) -> None:
-        """`of_sentences`: whether sentences have vectors, too."""
-        self.of_sentences = of_sentences and bool(embedder.model)
-        self._cache, self._embedder = cache, embedder
+    def __init__(self, cache: Cache, embedder: Embedder, *, sentences_at_once: int) -> None:
+        """`sentences_at_once`: so many sentences are embedded beside each other; 0: none has a vector."""
+        self.of_sentences = sentences_at_once > 0 and bool(embedder.model)
+        self._cache, self._embedder, self._at_once = cache, embedder, max(1, sentences_at_once)
 
     def lacking(self, prepared: Prepared) -> bool:
         """Say whether a document has yet to get its vectors."""
@@ -107,11 +107,21 @@ class PassageVectors:
             self._filled(p, its, known)
 
     async def refine(self, batch: Sequence[Prepared], lane: Lane) -> None:
-        """Make the vectors of documents' sentences, for the cache: who prepares these documents again finds them."""
+        """Make the vectors of documents' sentences, for the cache: who prepares these documents again finds them.
+
+        Each is a call of its own and few are under way: a change that arrives waits for no more than one sentence.
+        """
         wanted = await asyncio.to_thread(self._wanted, batch)
-        texts = {place: one.texts[place] for one in chain(*wanted) for place in one.sentences}
         known = await self._known(wanted)
-        await self._embedded({place: text for place, text in texts.items() if place not in known}, lane)
+        texts = {place: one.texts[place] for one in chain(*wanted) for place in one.sentences if place not in known}
+        left = list(texts.items())
+        for start in range(0, len(left), self._at_once):
+            part = left[start : start + self._at_once]
+            made = (self._embedded({place: text}, lane) for place, text in part)
+            for failed in [
+                one for one in await asyncio.gather(*made, return_exceptions=True) if not isinstance(one, dict)
+            ]:
+                raise failed
 
     async def _embedded(self, texts: Mapping[_Place, str], lane: Lane) -> dict[_Place, bytes]:
         made: dict[_Place, bytes] = {}

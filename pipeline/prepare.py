@@ -46,11 +46,11 @@ class Preparer:
         embedder: Embedder,
         limits: ChunkLimits,
         *,
-        sentence_vectors: bool = False,
+        sentences_at_once: int = 0,
     ) -> None:
         self._mappings, self._vocabulary, self._cache, self._limits = mappings, vocabulary, cache, limits
         self._analyzer, self._embedder = analyzer, embedder
-        self._vectors = PassageVectors(cache, embedder, of_sentences=sentence_vectors)
+        self._vectors = PassageVectors(cache, embedder, sentences_at_once=sentences_at_once)
 
     async def light(self, records: Sequence[Record], stage: Stage, lane: Lane) -> list[Prepared | Refused]:
         """Map, chunk and tokenize; take mentions and vectors from the cache as far as they are there."""

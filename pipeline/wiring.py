@@ -120,7 +120,8 @@ def new_preparer(
     """Return what prepares documents, in both profiles."""
     limits = ChunkLimits(max_chunks=settings.max_chunks)
     given = (configuration.mappings, configuration.vocabulary, cache, analyzer, embedder, limits)
-    return Preparer(*given, sentence_vectors=configuration.sentence_vectors)
+    at_once = max(1, worker_count(settings) // 2) if configuration.sentence_vectors else 0
+    return Preparer(*given, sentences_at_once=at_once)
 
 
 def _opener(settings: Settings, state: State, preparer: Preparer, text_facts: TextFacts, vector_model: str) -> Opener:

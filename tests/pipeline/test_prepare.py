@@ -139,7 +139,7 @@ async def embedded(
     configuration = Configuration(Settings(data=folder, analyzer="stub", embedder="none"))
     cache = SqliteCache(folder / "cache.db")
     parts = configuration.mappings, configuration.vocabulary, cache, StubAnalyzer(configuration.identifiers)
-    stage = Preparer(*parts, embedder, ChunkLimits(), sentence_vectors=sentences)
+    stage = Preparer(*parts, embedder, ChunkLimits(), sentences_at_once=2 * sentences)
     if refined:
         await stage.refine(records(body), "bulk")
     (prepared,) = cast(list[Prepared], await stage.analyzed(records(body), "live", beside=8))
