@@ -52,11 +52,11 @@ class Refiner:
         page = await self._state.unrefined(self._generation, after=self._after, limit=PAGE)
         self._after = page[-1] if len(page) == PAGE else ""
         for version in (await self._state.positions(page)).items():
-            if version not in self._until and not await self._refined(version, now):
+            if version not in self._until and not await self._refined(version):
                 return False
         return bool(self._after)
 
-    async def _refined(self, version: tuple[str, str], now: float) -> bool:
+    async def _refined(self, version: tuple[str, str]) -> bool:
         document, _ = version
         records = await self._state.records([document])
         try:
@@ -65,8 +65,8 @@ class Refiner:
             log.warning(
                 "not_refined", generation=self._generation, document=document, reason=str(error), again=FAILED_S
             )
-            self._until[version], self._rests_until = now + FAILED_S, now + REST_S
+            self._until[version], self._rests_until = self._seconds() + FAILED_S, self._seconds() + REST_S
             return False
-        self._until[version] = now + HANDED_S
+        self._until[version] = self._seconds() + HANDED_S
         await self._again([document])
         return True

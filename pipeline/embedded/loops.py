@@ -14,6 +14,8 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.2, 30.0
 """Back-off in seconds while a store or model does not answer."""
 LOOK_AGAIN = 0.05
 """Seconds after which a loop looks again while there is work that others must finish first."""
+LOOK_SELDOM = 30.0
+"""The same when nothing is known to be left: what failed a while ago may work by now."""
 
 
 class Loops:
@@ -73,5 +75,5 @@ class Loops:
                 # Not wait_for: until Python 3.12 it loses a cancellation that arrives with the wake-up,
                 # and `stop` would wait for ever.
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(LOOK_AGAIN if self._busy() else None):
+                    async with asyncio.timeout(LOOK_AGAIN if self._busy() else LOOK_SELDOM):
                         await self._awake.wait()

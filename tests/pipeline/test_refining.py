@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from pipeline import refining
+from pipeline.embedded import loops
 from pipeline.embedded.runtime import EmbeddedRuntime
 from pipeline.errors import ModelFailed
+from pipeline.passage_vectors import PassageVectors
 from pipeline.refining import FAILED_S, HANDED_S, PAGE, REST_S, Refiner
 from pipeline.settings import Settings
 from pipeline.wiring import Configuration, open_embedded
@@ -96,6 +99,28 @@ async def test_while_they_are_made_a_change_does_not_wait(tmp_path: Path) -> Non
         assert len(await runtime.wait_outcomes(["log:7", "log:8"], 20)) == 2
         took = asyncio.get_running_loop().time() - begun
         assert await runtime.state.unrefined("g1"), f"six documents of two sentences were refined in {took:.1f} s"
+
+
+async def test_when_the_models_work_again_no_change_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loops, "LOOK_SELDOM", 0.1)
+    monkeypatch.setattr(refining, "REST_S", 0.3)
+    monkeypatch.setattr(refining, "FAILED_S", 0.3)
+    away = [True]
+
+    async def sometimes(self: PassageVectors, *given: Any) -> None:
+        if away[0]:
+            raise ModelFailed("the server does not answer")
+        await made(self, *given)
+
+    made = PassageVectors.refine
+    monkeypatch.setattr(PassageVectors, "refine", sometimes)
+    async with opened(tmp_path) as runtime:
+        with capture_logs() as logs:
+            await applied(runtime, *history([report(1, TWO)]))
+            await asyncio.sleep(1)
+        assert 1 <= [one["event"] for one in logs].count("not_refined") <= 4
+        away[0] = False
+        assert list((await refined(runtime)).values()) == [2 * runtime.embedder.dimensions]
 
 
 class Making:
