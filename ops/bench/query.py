@@ -15,6 +15,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,8 @@ from pipeline.embedded.runtime import EmbeddedRuntime
 from pipeline.logs import log_at
 from pipeline.ports.chunk_index import ChunkFilter
 from pipeline.settings import Settings
+from pipeline.steps.sentence_vectors import MOST_SENTENCES, packed
+from pipeline.text.sentences import sentences
 from pipeline.wiring import open_embedded
 from schemas.access import access_rule
 from schemas.document import ChunkRef, IndexedChunk, Manifest
@@ -61,8 +64,10 @@ async def fill(runtime: EmbeddedRuntime, start: int, stop: int, seed: int) -> No
             analyses = await runtime.analyzer.tokens(bodies)
             titles = await runtime.analyzer.tokens([item["record"]["title"] for item in items])
             vectors = await runtime.embedder.passages(bodies)
+            of_sentences = [await _sentence_vectors(runtime, body) for body in bodies]
             chunks, manifests = [], []
-            for item, analysis, title, vector in zip(items, analyses, titles, vectors, strict=True):
+            parts = zip(items, analyses, titles, vectors, of_sentences, strict=True)
+            for item, analysis, title, vector, its_sentences in parts:
                 document = f"bench/reports/{item['key']}"
                 chunks.append(
                     IndexedChunk(
@@ -75,6 +80,7 @@ async def fill(runtime: EmbeddedRuntime, start: int, stop: int, seed: int) -> No
                         title_terms=title.terms,
                         vector=vector,
                         vector_model=runtime.embedder.model,
+                        sentence_vectors=its_sentences,
                         access_class=rule.access_class(),
                         source="bench",
                         collection="reports",
@@ -85,6 +91,11 @@ async def fill(runtime: EmbeddedRuntime, start: int, stop: int, seed: int) -> No
                 manifests.append(_manifest(document, f"{item['key']}-0", item))
             await indexes.chunks.stage(chunks)
             await runtime.state.commit(indexes.generation, manifests)
+
+
+async def _sentence_vectors(runtime: EmbeddedRuntime, body: str) -> bytes:
+    texts = [one.text for one in islice(sentences(body), MOST_SENTENCES)]
+    return b"".join(map(packed, await runtime.embedder.passages(texts)))
 
 
 def _manifest(document: str, chunk: str, item: dict[str, dict[str, str]]) -> Manifest:
