@@ -101,7 +101,11 @@ class FactStore:
     def _has_fact(self, document: str, version: str = "") -> bool:
         """Say whether a fact stands, of a version or of any."""
         facts = self._quads(None, _DOCUMENT, _term(terms.document_term(document)), None)
-        return any(not version or self._value((f.subject, f.graph_name), _VERSION).value == version for f in facts)
+        if not version:
+            return any(True for _ in facts)
+        # None where it was removed since: each read sees the store as it is then.
+        versions = (self._value((fact.subject, fact.graph_name), _VERSION) for fact in facts)
+        return any(its is not None and its.value == version for its in versions)
 
     def find_entities(self, text: str, graphs: Collection[str] | None, limit: int) -> list[tuple[Node, str]]:
         """Return (node, name) pairs whose label or alias holds `text`, shortest name first."""

@@ -5,12 +5,14 @@ import json
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pyoxigraph as ox
 import pytest
 
 from pipeline.backends import graph_oxigraph_store
 from pipeline.backends.graph_oxigraph import OxigraphGraph
+from pipeline.backends.graph_oxigraph_store import FactStore
 from pipeline.errors import BackendUnavailable, InvalidQuery
 from pipeline.ports.graph import Graph
 from tests.contracts.graph import GraphContract
@@ -42,6 +44,24 @@ async def test_any_lost_quad_of_a_fact_shows_in_the_scan_or_the_triples(tmp_path
         assert (await scanned(graph), await graph.triples()) != before, quad
         store_of(graph).add(quad)
     assert (await scanned(graph), await graph.triples()) == before
+    await graph.close()
+
+
+async def test_a_fact_that_is_removed_while_it_is_looked_at_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each read has a view of its own: between two of them another thread may have changed what stands."""
+    graph = OxigraphGraph(tmp_path, "g1")
+    one = fact(F17, "weight", text("1.50"))
+    await put(graph, one)
+    value = FactStore._value
+
+    def later(self: FactStore, *given: Any) -> Any:
+        self._store.clear()
+        return value(self, *given)
+
+    monkeypatch.setattr(FactStore, "_value", later)
+    assert await graph.missing({one.document: one.facts_version}) == {one.document}
     await graph.close()
 
 

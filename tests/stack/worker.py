@@ -177,4 +177,9 @@ class Stack:
             await admin.close()
 
     def tail(self) -> str:
-        return self.log.read_text(errors="replace")[-4_000:] if self.log.exists() else ""
+        """Return what the workers wrote last, and before it what went wrong so far."""
+        if not self.log.exists():
+            return ""
+        text = self.log.read_text(errors="replace")
+        wrong = [line[:300] for line in text.splitlines() if '"level": "error"' in line or "Error" in line]
+        return "\n".join([*wrong[-20:], "...", text[-4_000:]])
